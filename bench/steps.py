@@ -23,9 +23,9 @@ from pathlib import Path
 import msgspec
 
 from bench.sheet import Sheet
-from husk.builder.graph.operations import Mount, SecretMount, TmpfsMount
+from husk.builder.graph.operations import ExecMount, SecretMount, TmpfsMount
 from husk.config import Config
-from husk.runtime.spec.document import ContainerSpec, oci_spec
+from husk.runtime.spec.document import RuntimeContainer, oci_spec
 from husk.runtime.supervise.foreground import Foreground
 from tests.support.daemon import unused_subnet
 from tests.support.steps import Bench, FakeSession, cache, open_bench
@@ -55,7 +55,7 @@ async def measure(sheet: Sheet, name: str, step: Callable[[], Awaitable[object]]
 def write_bundle(root: Path, directory: Path) -> None:
     for name in ("proc", "sys", "dev"):
         (root / name).mkdir(exist_ok=True)
-    spec = ContainerSpec(rootfs=str(root), args=("true",), env=("PATH=/bin",), cgroup_path="/hk-alone")
+    spec = RuntimeContainer(rootfs=str(root), args=("true",), env=("PATH=/bin",), cgroup_path="/hk-alone")
     (directory / "config.json").write_bytes(msgspec.json.encode(oci_spec(spec, cgroup_v2=False)))
 
 
@@ -84,9 +84,9 @@ async def measure_all(sheet: Sheet) -> None:
             session = FakeSession({"key": b"hush"})
             mounts = [
                 cache("/cache"),
-                Mount(target="/bound", input=0, read_only=True),
-                Mount(target="/memory", kind=TmpfsMount()),
-                Mount(target="/run/secrets/key", kind=SecretMount("key")),
+                ExecMount(target="/bound", input=0, read_only=True),
+                ExecMount(target="/memory", kind=TmpfsMount()),
+                ExecMount(target="/run/secrets/key", kind=SecretMount("key")),
             ]
             step = partial(bench.run, "true", mounts=mounts, session=session)
             await measure(sheet, "step of `true`, four mounts", step)

@@ -101,14 +101,14 @@ def crowds() -> None:
 
 def body() -> None:
     """Archives that a client sends pass through the daemon."""
-    from husk.api.http.upload import Body
+    from husk.api.http.upload import UploadedBody
 
     @contextlib.contextmanager
-    def handed_over(self: Body) -> Iterator[None]:
+    def handed_over(self: UploadedBody) -> Iterator[None]:
         yield None
 
-    exchange(Body, "handed_over", handed_over)
-    exchange(Body, "consumed", nothing)
+    exchange(UploadedBody, "handed_over", handed_over)
+    exchange(UploadedBody, "consumed", nothing)
 
 
 def outlet() -> None:

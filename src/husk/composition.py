@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from husk.builder.cache.prune import Item
     from husk.builder.service import Builder
     from husk.swarm.control import SwarmControl
-    from husk.swarm.surroundings import Surroundings
+    from husk.swarm.surroundings import SwarmSurroundings
 
 # Records that only a swarm has.
 SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
@@ -157,10 +157,10 @@ class LateBuilder(Once["Builder"]):
 async def _open_builder(core: OpenParts) -> "Builder":
     await load("husk.builder.opening")
     from husk.builder.opening import open_builder
-    from husk.builder.surroundings import Surroundings
+    from husk.builder.surroundings import BuildSurroundings
 
     return await open_builder(
-        Surroundings(
+        BuildSurroundings(
             config=core.config,
             state=core.state,
             store=core.image_store,
@@ -203,12 +203,12 @@ def _build_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
     return build_swarm(stack, _around_swarm(core))
 
 
-def _around_swarm(core: OpenParts) -> "Surroundings":
+def _around_swarm(core: OpenParts) -> "SwarmSurroundings":
     from husk.swarm.model.node import Machine
-    from husk.swarm.surroundings import Surroundings
+    from husk.swarm.surroundings import SwarmSurroundings
 
     info = core.system.info()
-    return Surroundings(
+    return SwarmSurroundings(
         config=core.config,
         state=core.state,
         events=core.events,

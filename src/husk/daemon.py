@@ -25,12 +25,12 @@ import uvloop
 
 from husk.aio import stalls, threads
 from husk.api.edge.tls import server_context
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.versioning import MINIMUM, Version, minimum_version
 from husk.claims import claimed_pidfile
 from husk.composition import Engine
 from husk.config import Config, DashboardConfig
-from husk.config.load import ConfigSource, reloadable
+from husk.config.load import SettingsSource, reloadable
 from husk.errors import Forbidden, HuskError
 from husk.kernel import needs
 from husk.kernel.limits import raise_open_files
@@ -41,9 +41,9 @@ from husk.observe.log import set_level, set_up
 if TYPE_CHECKING:
     from husk.api.edge.counted import Counts
     from husk.api.edge.observed import Observer
-    from husk.api.edge.server import Edge
+    from husk.api.edge.server import ApiEdge
     from husk.dashboard.server import Dashboard
-    from husk.observe.audit.writer import Writer
+    from husk.observe.audit.writer import AuditWriter
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ _IMPATIENT = 3
 _TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-def check(source: ConfigSource) -> None:
+def check(source: SettingsSource) -> None:
     """Check that the settings are sound, without starting anything; HuskError says what is wrong with them."""
     config = source.load()
     _minimum_version()
@@ -61,7 +61,7 @@ def check(source: ConfigSource) -> None:
     _check_dashboard(config)
 
 
-def run(source: ConfigSource) -> None:
+def run(source: SettingsSource) -> None:
     """Be the daemon until a signal ends it. HuskError when it cannot start."""
     config = source.load()
     minimum = _minimum_version()
@@ -131,7 +131,7 @@ class Daemon:
     def __init__(
         self,
         config: Config,
-        source: ConfigSource,
+        source: SettingsSource,
         notify_socket: str = "",
         tls: ssl.SSLContext | None = None,
         minimum: Version = MINIMUM,
@@ -146,7 +146,7 @@ class Daemon:
         self._dashboard: Dashboard | None = None
         self._keep_link: Callable[[Path, str], None] = lambda path, link: None
         self._link_path = config.exec_root
-        self._audit: Writer | None = None
+        self._audit: AuditWriter | None = None
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
@@ -163,15 +163,15 @@ class Daemon:
             from husk.api.edge import counted, observed, server
 
             descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            limits = Limits().within(descriptors)
+            limits = HttpLimits().within(descriptors)
             counts = await self._counts(engine, parts) if self._config.metrics_addr else None
             observers = self._observers(engine, parts)
             if observers:
-                edge: Edge = observed.ObservedEdge(engine, self._minimum, limits, observers, counts)
+                edge: ApiEdge = observed.ObservedEdge(engine, self._minimum, limits, observers, counts)
             elif counts is not None:
                 edge = counted.CountedEdge(engine, self._minimum, limits, counts)
             else:
-                edge = server.Edge(engine, self._minimum, limits)
+                edge = server.ApiEdge(engine, self._minimum, limits)
             serving = server.serve(edge, self._config.hosts, self._config.group, self._tls, self._config.loopback_only)
             addresses = await parts.enter_async_context(serving)
             for address in addresses:
@@ -208,7 +208,7 @@ class Daemon:
             # A door: the audit log, for daemons that keep one.
             from husk.observe.audit import lines, writer
 
-            self._audit = writer.Writer(self._config.audit_log)
+            self._audit = writer.AuditWriter(self._config.audit_log)
             parts.push_async_callback(asyncio.to_thread, self._audit.close)
             found.append(lines.AuditLog(self._audit.write))
         if any(os.environ.get(name) for name in _TRACES_TO):
@@ -225,14 +225,16 @@ class Daemon:
         self._tell_link()
         self._notify("READY=1")
 
-    async def _show(self, parts: AsyncExitStack, edge: "Edge", wanted: DashboardConfig) -> None:
+    async def _show(self, parts: AsyncExitStack, edge: "ApiEdge", wanted: DashboardConfig) -> None:
         """Serve web pages, too. They ask through the edge, as every client does."""
         # A door: web pages, which most daemons do not show.
         from husk.dashboard import inside, link_files, server, site
 
         engine = await parts.enter_async_context(inside.client_of(edge.server))
         tls = inside.own_context(self._config.tls) if self._config.tls is not None else None
-        settings = site.Settings(address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls)
+        settings = site.DashboardSettings(
+            address=wanted.address, names=wanted.names, read_only=wanted.read_only, tls=tls
+        )
         self._keep_link, self._link_path = link_files.keep_link, self._config.exec_root / link_files.NAME
         parts.callback(self._link_path.unlink, missing_ok=True)
         self._dashboard = await parts.enter_async_context(server.serve(engine, settings))

@@ -19,10 +19,10 @@ from husk.swarm.ca.holders import MANAGER_NAME
 from husk.swarm.ca.identity import joining_context
 from husk.swarm.ca.tokens import root_digest
 from husk.swarm.port import addresses, dispatch, logs
-from husk.swarm.port.dispatch import Body
-from husk.swarm.port.join import Joined, join
+from husk.swarm.port.dispatch import DispatchBody
+from husk.swarm.port.join import JoinResult, join
 from husk.swarm.port.messages import ENTER, FOLLOW, JOIN, RENEW, ROOT, FollowRequest, JoinRequest, RenewRequest
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.fuzz import mutate, targets, wires
 from tests.support.daemon import Daemon
 
@@ -72,13 +72,13 @@ class Swarm:
         self._contexts = [each.identity.client_context() for each in self._workers] + [joining_context(roots)]
         self._tasks: list[dict[str, Any]] = []
         for context in self._contexts[:-1]:
-            self.ask(context, [(dispatch.HEARTBEAT, Body().encode())])
+            self.ask(context, [(dispatch.HEARTBEAT, DispatchBody().encode())])
         self.again()
 
-    def _join(self) -> Joined:
+    def _join(self) -> JoinResult:
         request = JoinRequest(token=self._token, hostname="fuzzed", address=_HOST)
         there = Path(f"/proc/{self._daemon.pid}/ns/net")
-        return namespaces.run_inside(there, lambda: asyncio.run(join([Endpoint(_HOST, PORT)], request)))
+        return namespaces.run_inside(there, lambda: asyncio.run(join([HostPort(_HOST, PORT)], request)))
 
     def again(self) -> None:
         """Delete the nodes that are new, and read the tasks of the others."""
@@ -126,7 +126,7 @@ class Swarm:
             return [mutate.mutated(chance, [self._known])]
         if path in (dispatch.ASSIGNMENTS, logs.WANTED):
             return [] if chance.random() < 0.9 else [b"x"]
-        return [Body(content=self._body(chance, path)).encode()]
+        return [DispatchBody(content=self._body(chance, path)).encode()]
 
     def _request_to_join(self, chance: random.Random) -> bytes:
         words = {

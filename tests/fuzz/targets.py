@@ -16,7 +16,7 @@ import msgspec
 
 import husk.builder.protocol.messages
 from husk.api.http.errors import BadRequest
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.parser import HeadParser
 from husk.api.types.containers import CreateExtras
 from husk.builder.dockerfile import git_refs
@@ -227,7 +227,7 @@ def _any_message(data: bytes) -> None:
 
 
 def _head(data: bytes) -> None:
-    parser = HeadParser(Limits())
+    parser = HeadParser(HttpLimits())
     # In pieces: a head may be cut anywhere.
     for start in range(0, len(data), 4096):
         parser.feed(data[start : start + 4096])
@@ -456,7 +456,9 @@ _KNOWN: dict[str, list[bytes]] = {
 }
 
 _TARGETS = [
-    Target("any document", _record(object), _json(CREATE, [1, [2, {"a": None}]]), (documents.Malformed,), _TREE),
+    Target(
+        "any document", _record(object), _json(CREATE, [1, [2, {"a": None}]]), (documents.MalformedDocument,), _TREE
+    ),
     Target("image configuration", read_config, _json(_IMAGE_CONFIG), _REFUSED, _TREE),
     Target("ports of an image", _ports_of_image, _json(CONFIG), _REFUSED, _TREE),
     Target("manifest", lambda d: manifest.parse_manifest(d, manifest.OCI_MANIFEST), _json(_MANIFEST), _REFUSED, _TREE),
@@ -469,7 +471,7 @@ _TARGETS = [
             {"manifest.json": [{"Config": "a.json", "RepoTags": ["x:1"], "Layers": ["l/layer.tar"]}]},
             {"index.json": {"manifests": [_DESCRIPTOR]}, f"blobs/sha256/{_DIGEST[7:]}": _MANIFEST},
         ),
-        (HuskError, documents.Malformed),
+        (HuskError, documents.MalformedDocument),
         _TREE,
     ),
     Target(
@@ -524,7 +526,7 @@ _TARGETS = [
         [b"2026-01-02T03:04:05.000000006+00:00 stdout F hi\n2026-01-02T03:04:05.000000006+01:00 stderr P a\n" * 3],
         (),
     ),
-    Target("dns", _dns, [_question("web.example", 1), _question("4.3.2.1.in-addr.arpa", 12)], (dns.Malformed,)),
+    Target("dns", _dns, [_question("web.example", 1), _question("4.3.2.1.in-addr.arpa", 12)], (dns.MalformedQuestion,)),
     Target(
         "accounts of an image", _accounts, [b"root:x:0:0::/root:/bin/sh\nwww:x:33:33::/:/x\n\nadm:x:4:root,www\n"], ()
     ),
@@ -593,7 +595,9 @@ _TARGETS = [
         _TREE,
     ),
     *(
-        Target(f"{kind} of a swarm", kinds.READERS[kind], _json(example), (documents.Malformed, HuskError), _TREE)
+        Target(
+            f"{kind} of a swarm", kinds.READERS[kind], _json(example), (documents.MalformedDocument, HuskError), _TREE
+        )
         for kind, example in _RECORDS.items()
     ),
     Target("news of etcd", _news, [_EVENTS], _REFUSED, mutated_message),
@@ -612,7 +616,7 @@ _TARGETS = [
                 ],
             }
         ),
-        (documents.Malformed, HuskError),
+        (documents.MalformedDocument, HuskError),
         _TREE,
     ),
     Target("words of a runtime", _plain(complaints.complaint), [b'{"level":"error","msg":"x"}\nplain'], ()),
@@ -620,17 +624,21 @@ _TARGETS = [
         "record of a container",
         _record(Container),
         [msgspec.json.encode(records.container("web"))],
-        (documents.Malformed,),
+        (documents.MalformedDocument,),
         _TREE,
     ),
     Target(
-        "record of an image", _record(Image), [msgspec.json.encode(records.image("web"))], (documents.Malformed,), _TREE
+        "record of an image",
+        _record(Image),
+        [msgspec.json.encode(records.image("web"))],
+        (documents.MalformedDocument,),
+        _TREE,
     ),
     Target(
         "record of a network",
         _record(Network),
         _json({"id": "a", "name": "n", "driver": "bridge", "created": "x"}),
-        (documents.Malformed,),
+        (documents.MalformedDocument,),
         _TREE,
     ),
 ]

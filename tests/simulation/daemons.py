@@ -30,12 +30,12 @@ from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.delivery import Deliveries
 from husk.swarm.node.dispatch_client import DispatchCalls, HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.signals import Signal
 from husk.swarm.state.etcd.members import KnownMember, Members
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.simulation.etcd import Etcd
 from tests.simulation.hosts import SECOND, Host, HostClock
 from tests.simulation.loop import Process
@@ -124,7 +124,7 @@ class _Members:
     async def listing(self) -> list[KnownMember]:
         await self._decide()
         return [
-            KnownMember(number, name, Endpoint(name, 2380), False)
+            KnownMember(number, name, HostPort(name, 2380), False)
             for number, name in enumerate(sorted(self._etcd.voters))
         ]
 
@@ -161,7 +161,7 @@ class _EtcdMembership(EtcdMembership):
     async def _members(self, endpoints: object) -> Members:
         return cast(Members, _Members(self._etcd, self._host))
 
-    async def _answers(self, endpoint: Endpoint | None) -> bool:
+    async def _answers(self, endpoint: HostPort | None) -> bool:
         if endpoint is None:
             return False
         with contextlib.suppress(TimeoutError):
@@ -296,8 +296,8 @@ class Worker(Daemon):
         self.runner.remove_strangers(assignments.unread)
 
 
-def _runner(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments) -> Runner:
-    return Runner(
+def _runner(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments) -> TaskRunner:
+    return TaskRunner(
         assignments=assignments,
         containers=daemon.containers,
         images=Mock(),
@@ -306,7 +306,7 @@ def _runner(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments) -
     )
 
 
-def _agent(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments, runner: Runner) -> Agent:
+def _agent(daemon: Daemon, assignments: LocalAssignments | RemoteAssignments, runner: TaskRunner) -> Agent:
     async def reachable() -> bool:
         return True
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from husk.errors import Unavailable
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import (
     DEADLINE_EXCEEDED,
     INVALID_ARGUMENT,
@@ -45,7 +45,7 @@ from husk.swarm.state.etcd.messages import (
     WatchResponse,
 )
 from husk.swarm.state.etcd.store import EtcdStore
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.simulation.hosts import Host, Network
 from tests.simulation.loop import Process, own_process
 
@@ -230,17 +230,17 @@ class Etcd:
     def store(self, host: Host, own: Sequence[Host]) -> EtcdStore:
         """A client on a host; it asks its own member first."""
         names = [host.name] * (host.name in self.members) + [one.name for one in own if one is not host]
-        return EtcdStore(_Channel(self, host, [Endpoint(name, 2379) for name in names]))
+        return EtcdStore(_Channel(self, host, [HostPort(name, 2379) for name in names]))
 
 
 class _Channel(EtcdChannel):
-    def __init__(self, etcd: Etcd, host: Host, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, etcd: Etcd, host: Host, endpoints: Sequence[HostPort]) -> None:
         super().__init__(endpoints, None, PATIENCE)
         self._etcd = etcd
         self._host = host
         self._process = own_process()
 
-    async def _connect(self, endpoint: Endpoint) -> Connection:
+    async def _connect(self, endpoint: HostPort) -> GrpcConnection:
         self._process.check()
         member = self._etcd.members[endpoint.host]
         try:
@@ -248,7 +248,7 @@ class _Channel(EtcdChannel):
                 await self._etcd.network.travel(self._host.name, member.name)
         except TimeoutError:
             raise OSError("no answer in time") from None
-        return cast(Connection, _Connection(self._etcd, self._host, member, self._process))
+        return cast(GrpcConnection, _Connection(self._etcd, self._host, member, self._process))
 
 
 class _Connection:

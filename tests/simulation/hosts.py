@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from husk.engine.containers.create import Created
+from husk.engine.containers.create import CreatedContainer
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig
@@ -145,13 +145,13 @@ class Containers:
     def running(self) -> list[Container]:
         return [record for record in self.records.values() if record.state.running]
 
-    async def create(self, name: str, config: ContainerConfig, host_config: HostConfig, *_: Any) -> Created:
+    async def create(self, name: str, config: ContainerConfig, host_config: HostConfig, *_: Any) -> CreatedContainer:
         await self._work()
         if any(record.name == name for record in self.records.values()):
             raise Conflict(f"the name {name} is in use")
         record = made_of(name, config=config, host_config=host_config, id=f"{self._chance.getrandbits(256):064x}")
         self.records[record.id] = record
-        return Created(record, [])
+        return CreatedContainer(record, [])
 
     async def start(self, reference: str, *_: Any) -> None:
         record = self.find(reference)

@@ -16,7 +16,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.protocol.session.attach import attach
 from husk.builder.protocol.session.client import ClientSession
 from husk.builder.solver.sessions import Sessions
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 
 PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-buildx"
@@ -124,7 +124,7 @@ class StockClient:
             if path.endswith("/session"):
                 await attach(below, headers, self.sessions)
             else:
-                async with Connection(below, handler=self._called) as connection:
+                async with GrpcConnection(below, handler=self._called) as connection:
                     await connection.wait_closed()
             return False
         body = json.dumps(next((_ANSWERS[end] for end in _ANSWERS if path.endswith(end)), {})).encode()

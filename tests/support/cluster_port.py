@@ -16,7 +16,7 @@ from husk.swarm.port.messages import CertificateReply, JoinRequest
 from husk.swarm.port.peers import Peer
 from husk.swarm.port.server import ClusterPort
 from husk.swarm.transport.listener import listen
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 
 class PortedSwarm:
@@ -30,7 +30,7 @@ class PortedSwarm:
         self.asked: list[tuple[JoinRequest, str]] = []
         self._tokens = Tokens(new_token(self.now.certificate), new_token(self.now.certificate))
         self._changed = asyncio.Event()
-        self.endpoint = Endpoint("127.0.0.1", 0)
+        self.endpoint = HostPort("127.0.0.1", 0)
 
     # as members
 
@@ -88,7 +88,7 @@ class PortedSwarm:
         port = ClusterPort(self)
         CertificateHandlers(self).register(port)
         listener = listen("127.0.0.1", 0)
-        self.endpoint = Endpoint("127.0.0.1", listener.getsockname()[1])
+        self.endpoint = HostPort("127.0.0.1", listener.getsockname()[1])
         port.open(listener, self.identity("first", "manager"))
         try:
             yield port

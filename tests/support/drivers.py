@@ -16,7 +16,7 @@ import msgspec
 from husk.config import Config
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.index import Instance
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.errors import SystemFault, Unavailable
@@ -26,14 +26,16 @@ from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec.host_facts import HostFacts
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Created
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, CreatedProcess
 from husk.runtime.supervise.console import Console
 from husk.runtime.supervise.exec import Started
 from husk.storage.state.store import Change
 
 T = TypeVar("T")
 
-HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="/usr/bin/conmon")
+HOST = EngineHost(
+    limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="/usr/bin/conmon"
+)
 
 
 class FakeProcess:
@@ -211,14 +213,14 @@ class FakeMonitor:
     def expect(self) -> None:
         return None
 
-    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> Created:
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> CreatedProcess:
         self.apart[bundle.container_id] = apart
         if self.fails is not None:
             failure, self.fails = self.fails, None
             raise failure
         self.exits.pop(bundle.container_id, None)
         self._held.add(f"cgroup {bundle.container_id}")
-        return Created(self._processes.begin().pid, self._processes.begin().pid)
+        return CreatedProcess(self._processes.begin().pid, self._processes.begin().pid)
 
     async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
         raise SystemFault("nobody talks to this container")

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.protobuf import Message
 from tests.support.build_client import Below
 from tests.support.building import Builds
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Calls:
-    def __init__(self, connection: Connection, environment: list[str]) -> None:
+    def __init__(self, connection: GrpcConnection, environment: list[str]) -> None:
         self.connection = connection
         self.environment = dict(line.split("=", 1) for line in environment if "=" in line)
 
@@ -76,7 +76,7 @@ class FrontendImage:
             return
         environment, self._environment = self._environment, []
         try:
-            async with Connection(Below(reader, writer), client=True) as connection:
+            async with GrpcConnection(Below(reader, writer), client=True) as connection:
                 await self._work(Calls(connection, environment))
         except Exception as error:
             self.failure = error

@@ -26,7 +26,7 @@ from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
 from husk.network.ipam import mac_address
 from husk.network.overlay import Overlay, OverlaySettings, largest_mtu, underlay_mtu
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
 from husk.swarm.model.settings import DATA_PATH_PORT
@@ -37,10 +37,10 @@ OWNER = "husk-test"
 _FIREWALLS: WeakKeyDictionary[Host, Firewall] = WeakKeyDictionary()
 
 
-def as_peers(addresses: Iterable[str], address: str, at: str) -> list[Peer]:
+def as_peers(addresses: Iterable[str], address: str, at: str) -> list[OverlayPeer]:
     """Return a host as other hosts know it: `addresses` are its own on the network, `address` gives the MAC."""
     mac = mac_address(ip_address(address))
-    return [Peer(own, mac, at) for own in addresses if own]
+    return [OverlayPeer(own, mac, at) for own in addresses if own]
 
 
 class Endpoint(NamedTuple):
@@ -56,9 +56,9 @@ class Endpoint(NamedTuple):
         return Path(self.lease.sandbox_path)
 
     @property
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[OverlayPeer]:
         found = filter(None, (self.lease.ip_address, self.lease.ip6_address))
-        return [Peer(address, self.lease.mac_address, self.host.address) for address in found]
+        return [OverlayPeer(address, self.lease.mac_address, self.host.address) for address in found]
 
     def inside(self, work: Callable[[], T]) -> T:
         return namespaces.run_inside(self.sandbox, work)
@@ -179,12 +179,12 @@ class OverlayNetwork:
 
         _run(endpoint.host, releasing)
 
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[OverlayPeer]:
         """All endpoints, and the hosts themselves."""
         found = [peer for endpoint in self.endpoints for peer in endpoint.peers]
         if self.underlay6:
             at = {host.address: host.address6 for host in self.hosts.values()}
-            found = [Peer(peer.address, peer.mac, at[peer.host]) for peer in found]
+            found = [OverlayPeer(peer.address, peer.mac, at[peer.host]) for peer in found]
         for host in self.hosts.values():
             found += as_peers([self.own(host), self.own6(host)], self.own(host), self.underlay(host))
         return found

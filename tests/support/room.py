@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from husk.aio.tasks import Tasks
-from husk.engine.containers.index import Companion, Index, Instance, publish_container
+from husk.engine.containers.index import Companion, ContainerIndex, Instance, publish_container
 from husk.engine.containers.parts import Parts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
@@ -48,7 +48,7 @@ class Room(Parts):
         events.observe(self.happened.append)
         tasks = Tasks()
         super().__init__(
-            index=Index(self.state, tasks),
+            index=ContainerIndex(self.state, tasks),
             drivers=host.drivers,
             host=HOST,
             publish=partial(publish_container, events),

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from husk.builder.graph.operations import CacheMount, Exec, Mount, Process
+from husk.builder.graph.operations import CacheMount, Exec, ExecMount, ProcessSpec
 from husk.builder.graph.progress import Status
 from husk.builder.graph.stacks import elements
 from husk.builder.solver.sessions import Session
@@ -20,7 +20,7 @@ from husk.builder.steps.mounts import Diffs, Mounts
 from husk.builder.steps.run import Steps
 from husk.builder.store.cache_directories import CacheDirectories
 from husk.config import Config
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.build import CACHE_MOUNT
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
@@ -183,12 +183,12 @@ class Bench:
     async def run(
         self,
         *args: str,
-        mounts: Sequence[Mount] = (),
+        mounts: Sequence[ExecMount] = (),
         inputs: Sequence[str] = (),
         session: FakeSession | None = None,
         platform: Platform | None = None,
         body: Mapping[str, object] | None = None,
-        root: Mount | None = None,
+        root: ExecMount | None = None,
         listener: Listener | None = None,
         **process: object,
     ) -> tuple[list[str], Listener]:
@@ -196,8 +196,8 @@ class Bench:
         listener = listener or Listener(session)  # type: ignore[arg-type]
         self.seen.append(listener)
         exec = Exec(
-            process=Process(args=list(args), **process),  # type: ignore[arg-type]
-            mounts=[root or Mount(target="/", input=0, output=0), *mounts],
+            process=ProcessSpec(args=list(args), **process),  # type: ignore[arg-type]
+            mounts=[root or ExecMount(target="/", input=0, output=0), *mounts],
             **(body or {}),  # type: ignore[arg-type]
         )
         return await self.steps.run(exec, [self.root, *inputs], listener, platform), listener
@@ -208,8 +208,8 @@ class Bench:
         return listener.stdout.decode()
 
 
-def cache(target: str, id: str = "c", sharing: str = "shared", **words: object) -> Mount:
-    return Mount(target=target, kind=CacheMount(id, sharing), **words)  # type: ignore[arg-type]
+def cache(target: str, id: str = "c", sharing: str = "shared", **words: object) -> ExecMount:
+    return ExecMount(target=target, kind=CacheMount(id, sharing), **words)  # type: ignore[arg-type]
 
 
 def make_busybox(root: Path) -> None:
@@ -238,7 +238,7 @@ async def open_bench(config: Config, runtime: str = "") -> AsyncIterator[Bench]:
         stack.callback(cgroup.remove, config.cgroup_parent)
         runtimes = await find_runtimes(config)
         stack.callback(runtimes.close)
-        host = Host.probe(runtime or runtimes.default.name)
+        host = EngineHost.probe(runtime or runtimes.default.name)
         stacks = StacksOnDisk(config.data_root / "stacks")
         if not stacks.root.exists():
             stacks.root.mkdir()

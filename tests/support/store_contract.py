@@ -14,7 +14,7 @@ import pytest
 
 from husk.errors import InvalidParameter
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, Step, version_in
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Stale, Step, version_in
 from tests.support.waiting import until_async
 
 
@@ -22,7 +22,7 @@ def body(text: str) -> bytes:
     return b'{"text":"%s"}' % text.encode()
 
 
-def text_of(record: Record | None) -> str:
+def text_of(record: ClusterRecord | None) -> str:
     assert record is not None
     return record.body.decode().partition('"text":"')[2].partition('"')[0]
 

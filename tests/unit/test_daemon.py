@@ -15,7 +15,7 @@ import pytest
 
 from husk import daemon as module
 from husk.config import Config, TlsConfig
-from husk.config.load import ConfigSource
+from husk.config.load import SettingsSource
 from husk.daemon import Daemon, check
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
@@ -48,11 +48,11 @@ class Life:
         self.notified.bind(str(directory / "notify"))
         self.notified.settimeout(5)
         self.daemon = Daemon(
-            self.config, cast(ConfigSource, SimpleNamespace(load=self.load)), str(directory / "notify")
+            self.config, cast(SettingsSource, SimpleNamespace(load=self.load)), str(directory / "notify")
         )
         monkeypatch.setattr("husk.composition.Engine.open", self.open)
         monkeypatch.setattr("husk.api.edge.server.serve", self.serve)
-        monkeypatch.setattr("husk.api.edge.server.Edge", NoEdge)
+        monkeypatch.setattr("husk.api.edge.server.ApiEdge", NoEdge)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)
         monkeypatch.setattr("gc.freeze", lambda: None)
 
@@ -147,8 +147,8 @@ async def test_systemd_that_does_not_listen_is_no_reason_to_end(life: Life, capl
 
 
 def test_settings_are_checked_before_anything_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def source(config: Config) -> ConfigSource:
-        return cast(ConfigSource, SimpleNamespace(load=lambda: config))
+    def source(config: Config) -> SettingsSource:
+        return cast(SettingsSource, SimpleNamespace(load=lambda: config))
 
     check(source(Config()))
     missing = TlsConfig(verify=True, ca=tmp_path / "ca", cert=tmp_path / "cert", key=tmp_path / "key")
@@ -163,7 +163,7 @@ def test_without_root_nothing_is_touched(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     config = Config(data_root=tmp_path / "data", exec_root=tmp_path / "run")
     with pytest.raises(Forbidden, match="the daemon needs root"):
-        module.run(cast(ConfigSource, SimpleNamespace(load=lambda: config)))
+        module.run(cast(SettingsSource, SimpleNamespace(load=lambda: config)))
     assert list(tmp_path.iterdir()) == []
 
 

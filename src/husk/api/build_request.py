@@ -7,11 +7,11 @@ import msgspec
 from husk.api.calls.call import Call
 from husk.builder.classic.build import DOCKERFILE, ClassicRequest
 from husk.builder.dockerfile.options import Options
-from husk.builder.graph.operations import Limits, Ulimit
+from husk.builder.graph.operations import StepLimits, StepUlimit
 from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter
 from husk.registry.manifest import host_platform, parse_platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.json_faults import in_go_words
 
 # Those that a Dockerfile knows too; others are networks that somebody has made.
@@ -56,9 +56,9 @@ def request_of(call: Call) -> ClassicRequest:
         network=network if network in OWN_NETWORKS else "",
         extra_hosts=[_host(entry) for entry in _extra_hosts(call)],
         shm_size=_positive(call, "shmsize"),
-        ulimits=[Ulimit(limit.name, limit.soft, limit.hard) for limit in _document(call, "ulimits", list[_Ulimit])],
+        ulimits=[StepUlimit(limit.name, limit.soft, limit.hard) for limit in _document(call, "ulimits", list[_Ulimit])],
         cgroup_parent=call.text("cgroupparent"),
-        limits=Limits(
+        limits=StepLimits(
             memory=_positive(call, "memory"),
             memory_swap=call.integer("memswap") or 0,
             cpu_shares=_positive(call, "cpushares"),
@@ -96,7 +96,7 @@ def _document(call: Call, name: str, type: type[T]) -> T:
         return type()
     try:
         return decode(text, type)
-    except Malformed as error:
+    except MalformedDocument as error:
         told = in_go_words(text.encode(), str(error)).removeprefix("invalid JSON: ")
         raise InvalidParameter(f"error reading {_NAMES.get(name, name)}: {told}") from error
 

@@ -37,7 +37,7 @@ from husk.builder.store.sync.mirrors import Mirrors
 from husk.builder.store.trees import Trees
 from husk.builder.store.workers import jobs as build_jobs
 from husk.builder.store.workers.parser import Parsers
-from husk.builder.surroundings import Surroundings
+from husk.builder.surroundings import BuildSurroundings
 from husk.config import CacheRule, Config
 from husk.engine.images.held import LayerHolder
 from husk.engine.model.build import CACHE_MOUNT
@@ -49,14 +49,14 @@ from husk.runtime.rest import Rest
 from husk.runtime.supervise.foreground import Foreground
 
 
-async def open_builder(around: Surroundings) -> Builder:
+async def open_builder(around: BuildSurroundings) -> Builder:
     async with AsyncExitStack() as stack:
         builder = await _open(around, stack)
         builder.owns(stack.pop_all())
     return builder
 
 
-async def _open(around: Surroundings, stack: AsyncExitStack) -> Builder:
+async def _open(around: BuildSurroundings, stack: AsyncExitStack) -> Builder:
     store, state, config = around.store, around.state, around.config
     around.nursery.load(build_jobs.__name__, soon=False)
     diffs = await DiffStore.open(store.layers, state, store.blobs, around.nursery, power_held=around.power_held)
@@ -129,7 +129,7 @@ async def _platforms(machine: str) -> Callable[[], list[Platform]]:
     return lambda: platforms.runnable(machine, flags, registered())
 
 
-async def _open_cache_mounts(around: Surroundings, stack: AsyncExitStack) -> CacheMounts:
+async def _open_cache_mounts(around: BuildSurroundings, stack: AsyncExitStack) -> CacheMounts:
     kept = around.state.records(CACHE_MOUNT, KeptCacheMount)
     place = around.config.data_root / "cache-mounts"
     directories = await asyncio.to_thread(CacheDirectories.open, place, set(kept))
@@ -138,7 +138,7 @@ async def _open_cache_mounts(around: Surroundings, stack: AsyncExitStack) -> Cac
     return caches
 
 
-def _steps(around: Surroundings, mounts: Mounts, remains: Remains) -> Steps:
+def _steps(around: BuildSurroundings, mounts: Mounts, remains: Remains) -> Steps:
     return Steps(
         paths=around.paths,
         files=functools.partial(StepFiles, around.paths),

@@ -37,13 +37,13 @@ from husk.builder.store.stack_archives import StackArchives
 from husk.builder.store.stack_lists import StackLists
 from husk.builder.store.sync.exports import StackSender
 from husk.builder.store.trees import Trees
-from husk.builder.surroundings import Surroundings
+from husk.builder.surroundings import BuildSurroundings
 
 
 class ResultParts:
     def __init__(
         self,
-        around: Surroundings,
+        around: BuildSurroundings,
         *,
         diffs: DiffStore,
         cache: BuildCache,

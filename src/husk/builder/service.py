@@ -11,7 +11,7 @@ from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.builder.cache.cache import BuildCache
-from husk.builder.cache.prune import CachePruner, Item, Pruned
+from husk.builder.cache.prune import CachePruner, Item, PrunedCache
 from husk.builder.classic.build import DOCKERFILE, ClassicRequest, Report
 from husk.builder.frontend import remote_context
 from husk.builder.frontend.gateway import Bridge
@@ -24,7 +24,7 @@ from husk.builder.jobs.jobs import Job, Jobs
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.result_parts import ResultParts
 from husk.builder.solve import BuildRequest, Solves
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
@@ -37,7 +37,7 @@ from husk.engine.model.image import Image, Progress
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Platform, host_platform
-from husk.storage.workers.answers import Entry as Entry
+from husk.storage.workers.answers import FoundFile as FoundFile
 from husk.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Contexts(Protocol):
 
     async def read(self, stack: str, path: str, most: int, offset: int = 0) -> bytes | None: ...
 
-    async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[Entry]: ...
+    async def look(self, stack: str, path: str, *, inside: bool = False) -> Sequence[FoundFile]: ...
 
 
 class StepDefaults(Protocol):
@@ -257,21 +257,21 @@ class Builder:
         self, job: Job, name: str, platform: Platform | None, *, pull: bool, shown_as: str
     ) -> DescribedImage:
         asker = Asker(job.log, job.session)
-        with Shown(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
+        with ShownWork(asker, shown_as or f"[internal] load metadata for {name}") as watcher:
             return await self._sources.images.describe(name, platform or host_platform(), pull, watcher)
 
     async def resolve_layout(
         self, job: Job, source: Source, platform: Platform | None, shown_as: str
     ) -> DescribedImage:
-        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+        with ShownWork(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return await self._sources.layouts.resolve(source, platform, watcher)
 
     async def resolve_git(self, job: Job, source: Source, shown_as: str) -> Resolved:
-        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+        with ShownWork(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return await self._sources.git.resolve(source, watcher)
 
     async def resolve_file(self, job: Job, source: Source, shown_as: str) -> ResolvedFile:
-        with Shown(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
+        with ShownWork(Asker(job.log, job.session), shown_as or f"[internal] resolve {source.identifier}") as watcher:
             return (await self._sources.web.have(source, watcher))[0]
 
     async def read_file(self, ref: Ref, path: str, offset: int = 0, length: int = 0) -> bytes:
@@ -281,12 +281,12 @@ class Builder:
             raise NotFound(f"{path}: no such file or directory")
         return data
 
-    async def stat(self, ref: Ref, path: str) -> Entry:
+    async def stat(self, ref: Ref, path: str) -> FoundFile:
         """Return the entry that a path of a result leads to."""
         (entry,) = await self._contexts.look(await ref.stack(), path)
         return entry
 
-    async def entries(self, ref: Ref, path: str, pattern: str = "") -> Sequence[Entry]:
+    async def entries(self, ref: Ref, path: str, pattern: str = "") -> Sequence[FoundFile]:
         """List a directory of a result: the entries with names that match. InvalidParameter for too long a pattern."""
         if len(pattern) > _LONGEST_PATTERN:
             raise InvalidParameter(f"a pattern of more than {_LONGEST_PATTERN} letters")
@@ -302,7 +302,7 @@ class Builder:
         """Count the records of the cache, and their bytes; what cache mounts hold is not counted."""
         return self._cache.count, self._cache.total()
 
-    async def prune(self, filters: Filters, *, all: bool, keep: int) -> Pruned:
+    async def prune(self, filters: Filters, *, all: bool, keep: int) -> PrunedCache:
         return await self._tasks.to_its_end(self._pruner.prune(filters, all=all, keep=keep), "prune builds")
 
     def collect_soon(self) -> None:
@@ -334,5 +334,5 @@ async def _chained(head: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[b
         yield chunk
 
 
-def _matching(entries: Sequence[Entry], pattern: str) -> list[Entry]:
+def _matching(entries: Sequence[FoundFile], pattern: str) -> list[FoundFile]:
     return [entry for entry in entries if fnmatch.fnmatchcase(entry.name, pattern)]

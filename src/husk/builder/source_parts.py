@@ -18,13 +18,13 @@ from husk.builder.sources.seen_files import SeenFiles
 from husk.builder.store.contexts import Contexts
 from husk.builder.store.diffs import DiffStore
 from husk.builder.store.repositories import Repositories
-from husk.builder.surroundings import Surroundings
+from husk.builder.surroundings import BuildSurroundings
 
 
 class SourceParts:
     def __init__(
         self,
-        around: Surroundings,
+        around: BuildSurroundings,
         *,
         diffs: DiffStore,
         cache: BuildCache,

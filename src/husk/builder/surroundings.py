@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from husk.config import Config
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
@@ -15,14 +15,14 @@ from husk.storage.workers.nursery import Nursery
 from husk.watch import Watch
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class BuildSurroundings(Struct, frozen=True, kw_only=True):
     config: Config
     state: StateStore
     store: ImageStore
     images: Images
     networks: Networks
     runtimes: Runtimes
-    host: Host
+    host: EngineHost
     paths: Paths
     nursery: Nursery
     registry: RegistryClient

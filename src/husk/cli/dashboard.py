@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from husk.api.edge.tls import server_context
-from husk.cli.kit.command import Command, flag, many
+from husk.cli.kit.command import HuskCommand, flag, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import say
@@ -20,10 +20,10 @@ from husk.config import TlsConfig
 from husk.dashboard.guard import guarded
 from husk.dashboard.link_files import opening_page
 from husk.dashboard.server import serve
-from husk.dashboard.site import Settings
+from husk.dashboard.site import DashboardSettings
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-H", "--host", metavar="ADDRESS", default="", help="Daemon to show: unix://, tcp:// or ssh://.")
 @click.option("--listen", "address", metavar="ADDRESS:PORT", default="127.0.0.1:0", help="Where. [any free port]")
 @many("--name", "names", metavar="NAME", help="Another name that browsers know that address by.")
@@ -50,7 +50,7 @@ def dashboard(
 
     context = _context(tlscert, tlskey)
     guarded(address, context is not None)
-    settings = Settings(address=address, names=names, read_only=read_only, tls=context, flag="--listen")
+    settings = DashboardSettings(address=address, names=names, read_only=read_only, tls=context, flag="--listen")
 
     async def shown(engine: Client) -> None:
         await _serve(engine, settings, no_open)
@@ -67,7 +67,7 @@ def _context(certificate: str, key: str) -> ssl.SSLContext | None:
 
 
 async def _serve(engine: Client, settings: object, no_open: bool) -> None:
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, DashboardSettings)
     ended = asyncio.Event()
     async with AsyncExitStack() as open_ones:
         found = await open_ones.enter_async_context(serve(engine, settings))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from husk.config.keys import BY_FLAG
-from husk.config.load import DOCKERD, ConfigSource
+from husk.config.load import DOCKERD, SettingsSource
 from husk.config.settings import from_flags, truth
 from husk.daemon import check, run
 
@@ -15,7 +15,7 @@ def start(as_dockerd: bool, flags: Mapping[str, Any]) -> None:
     """Be the daemon, or with --validate look at its settings alone."""
     given = dict(flags)
     file, validate = given.pop("config-file"), given.pop("validate")
-    source = ConfigSource(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)
+    source = SettingsSource(from_flags(given), Path(file) if file else None, DOCKERD if as_dockerd else None)
     if validate is not None and truth(BY_FLAG["validate"], validate):
         check(source)
         print("configuration OK", file=sys.stderr)

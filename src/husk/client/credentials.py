@@ -16,7 +16,7 @@ import msgspec
 
 from husk.client.names import host_of, registry_of
 from husk.errors import InvalidParameter, SystemFault
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 # The API's words: `username` and `password`, or `identitytoken`.
 Auth = Mapping[str, str]
@@ -89,7 +89,7 @@ class Keychain:
             return decode(path.read_bytes(), _File)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return _File()
-        except Malformed as error:
+        except MalformedDocument as error:
             raise InvalidParameter(f"{path} cannot be read: {error}") from error
 
 
@@ -136,7 +136,7 @@ async def _told(helper: str, verb: str, given: str, kind: type[Any]) -> Any:
         raise SystemFault(f"{program} {verb} failed: {reason}")
     try:
         return decode(said, kind)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise SystemFault(f"the answer of {program} cannot be read: {error}") from error
 
 

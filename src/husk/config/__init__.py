@@ -45,7 +45,7 @@ class TlsConfig(msgspec.Struct, frozen=True):
     key: Path | None
 
 
-class Ulimit(msgspec.Struct, frozen=True):
+class DefaultUlimit(msgspec.Struct, frozen=True):
     name: str
     soft: int
     hard: int
@@ -85,7 +85,7 @@ class ContainerDefaults(msgspec.Struct, frozen=True):
     default_shm_size: int = 64 << 20
     default_cgroupns_mode: str = ""
     cgroup_parent: str = ""
-    default_ulimits: tuple[Ulimit, ...] = ()
+    default_ulimits: tuple[DefaultUlimit, ...] = ()
     # The path of a profile, `builtin` or `unconfined`.
     seccomp_profile: str = "builtin"
     no_new_privileges: bool = False

@@ -1,13 +1,13 @@
 """The address of an etcd that is a swarm's store, as a setting: `etcd://10.0.0.1,10.0.0.2:2379`. Pure."""
 
 from husk.errors import InvalidParameter
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import HostPort, read_endpoint
 
 PORT = 2379
 _FORM = "etcd://HOST[:PORT][,HOST[:PORT]…]"
 
 
-def read_address(address: str) -> tuple[Endpoint, ...]:
+def read_address(address: str) -> tuple[HostPort, ...]:
     """The members that an address names."""
     rest = address.removeprefix("etcd://")
     if rest == address:
@@ -18,7 +18,7 @@ def read_address(address: str) -> tuple[Endpoint, ...]:
     return found
 
 
-def _endpoint(part: str, address: str) -> Endpoint:
+def _endpoint(part: str, address: str) -> HostPort:
     try:
         return read_endpoint(part, PORT)
     except InvalidParameter as error:

@@ -58,7 +58,7 @@ DOCKERD = Names(
 )
 
 
-class ConfigSource(msgspec.Struct, frozen=True):
+class SettingsSource(msgspec.Struct, frozen=True):
     """The source of a daemon's settings; kept so that SIGHUP can read the file again."""
 
     flags: Settings

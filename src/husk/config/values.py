@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, Ulimit
+from husk.config import DEFAULT_HOST, AddressPool, ClusterStoreConfig, DefaultUlimit
 from husk.config.etcd_address import read_address
 from husk.config.ulimits import check_ulimit
 from husk.errors import InvalidParameter
@@ -171,9 +171,9 @@ def cgroup_parent(path: str) -> str:
     return path
 
 
-def ulimit(key: str, soft: int, hard: int, name: str = "") -> Ulimit:
+def ulimit(key: str, soft: int, hard: int, name: str = "") -> DefaultUlimit:
     check_ulimit(name or key, soft, hard)
-    return Ulimit(name or key, soft, hard)
+    return DefaultUlimit(name or key, soft, hard)
 
 
 def seccomp_profile(text: str) -> str:

@@ -21,7 +21,7 @@ _SAID = {"filename": "Dockerfile", "target": "Target", "platform": "Platforms", 
          "vcs:revision": "Revision", "vcs:localdir:context": "Directory"}  # fmt: skip
 
 
-class Build(msgspec.Struct, frozen=True, kw_only=True):
+class BuildRow(msgspec.Struct, frozen=True, kw_only=True):
     """One build as a list shows it."""
 
     ref: str
@@ -38,7 +38,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Step(msgspec.Struct, kw_only=True):
+class BuildStep(msgspec.Struct, kw_only=True):
     """One step of a build."""
 
     id: str
@@ -57,9 +57,9 @@ class Step(msgspec.Struct, kw_only=True):
         return "\n".join(line.rpartition("\r")[2] for line in plain.split("\n")).rstrip("\n")
 
 
-def build(record: BuildHistoryRecord) -> Build:
+def build(record: BuildHistoryRecord) -> BuildRow:
     begun, ended = seconds(record.created_at), seconds(record.completed_at)
-    return Build(
+    return BuildRow(
         ref=record.ref,
         name=name_of(record),
         state=RUNNING if not ended else FAILED if record.error else DONE,
@@ -94,21 +94,21 @@ def arguments(record: BuildHistoryRecord) -> list[Variable]:
     return variables([f"{name}={value}" for name, value in given])
 
 
-def steps(told: Iterable[StatusResponse]) -> list[Step]:
+def steps(told: Iterable[StatusResponse]) -> list[BuildStep]:
     """The steps of a build in the order that they were told in, with what each wrote."""
-    found: dict[str, Step] = {}
+    found: dict[str, BuildStep] = {}
     for response in told:
         for vertex in response.vertexes:
-            step = found.setdefault(vertex.digest, Step(id=vertex.digest))
+            step = found.setdefault(vertex.digest, BuildStep(id=vertex.digest))
             step.name, step.error = vertex.name, vertex.error
             begun, ended = seconds(vertex.started), seconds(vertex.completed)
             step.begun, step.took = begun, max(0.0, ended - begun) if ended and begun else None
             step.state = _state(bool(begun), bool(ended), vertex.cached, vertex.error)
         for log in response.logs:
-            step = found.setdefault(log.vertex, Step(id=log.vertex))
+            step = found.setdefault(log.vertex, BuildStep(id=log.vertex))
             step.output = (step.output + log.msg)[-MOST_OUTPUT:]
         for warning in response.warnings:
-            step = found.setdefault(warning.vertex, Step(id=warning.vertex))
+            step = found.setdefault(warning.vertex, BuildStep(id=warning.vertex))
             step.warnings = [*step.warnings, warning.short.decode(errors="replace")]
     return [step for step in found.values() if step.name]
 

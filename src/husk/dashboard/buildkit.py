@@ -15,7 +15,7 @@ from husk.client.client import Client
 from husk.client.http import Reader, Writer
 from husk.errors import HuskError, NotFound, NotImplementedYet, Unavailable
 from husk.rpc.grpc import status
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.protobuf import Message
 
@@ -85,13 +85,13 @@ class BuildKit:
                 yield kind.decode(message)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connected(self) -> AsyncIterator[GrpcConnection]:
         try:
             below = _Below(*await self._engine.upgrade("/grpc", "h2c"))
         except NotFound as error:
             raise NotImplementedYet("this engine tells nothing of its builds") from error
         try:
-            async with Connection(below, client=True) as connection:
+            async with GrpcConnection(below, client=True) as connection:
                 yield connection
         except GrpcError as error:
             raise _ours(error) from error

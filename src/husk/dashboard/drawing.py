@@ -19,7 +19,7 @@ class Box(NamedTuple):
     note: str = ""
 
 
-class Line(NamedTuple):
+class DrawnLine(NamedTuple):
     """From a network to a container."""
 
     from_y: int
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 class Picture(NamedTuple):
     networks: list[Box]
     containers: list[Box]
-    lines: list[Line]
+    lines: list[DrawnLine]
     height: int
 
 
@@ -57,12 +57,12 @@ def picture(networks: Sequence[Mapping[str, Any]], containers: Iterable[Mapping[
     left = [box._replace(y=_spread(index, len(left), height)) for index, box in enumerate(left)]
     places = {box.name: box.y for box in left}
     right: list[Box] = []
-    lines: list[Line] = []
+    lines: list[DrawnLine] = []
     for index, (known, name, joined) in enumerate(found):
         y = _spread(index, len(found), height)
         addresses = [str((joined[each] or {}).get("IPAddress") or "") for each in known]
         right.append(Box(name, y, ", ".join(filter(None, addresses))))
-        lines.extend(Line(places[each], y, f"{name} is on {each}") for each in known)
+        lines.extend(DrawnLine(places[each], y, f"{name} is on {each}") for each in known)
     return Picture(left, right, lines, height)
 
 

@@ -14,7 +14,7 @@ from husk.dashboard.visit import Visit
 Handler = Callable[[Visit], Awaitable[Answer]]
 
 
-class Kind(Enum):
+class PageKind(Enum):
     """The kind of a path, which decides the rules for who asks for it."""
 
     PAGE = "a page, or a document, that is asked for with GET and changes nothing"
@@ -24,56 +24,56 @@ class Kind(Enum):
     OPEN = "what needs no session: signing in"
 
 
-class Route(NamedTuple):
+class PageRoute(NamedTuple):
     method: str
     pattern: str
     handler: Handler
-    kind: Kind
+    kind: PageKind
     # A change that takes the body of the request itself, as an upload does; else it is a form.
     reads_body: bool = False
     # A change of nothing but the session, which read-only mode does not mean.
     of_session: bool = False
 
 
-def page(pattern: str, handler: Handler) -> Route:
-    return Route("GET", pattern, handler, Kind.PAGE)
+def page(pattern: str, handler: Handler) -> PageRoute:
+    return PageRoute("GET", pattern, handler, PageKind.PAGE)
 
 
-def change(pattern: str, handler: Handler, *, reads_body: bool = False) -> Route:
-    return Route("POST", pattern, handler, Kind.CHANGE, reads_body)
+def change(pattern: str, handler: Handler, *, reads_body: bool = False) -> PageRoute:
+    return PageRoute("POST", pattern, handler, PageKind.CHANGE, reads_body)
 
 
-def stream(pattern: str, handler: Handler) -> Route:
-    return Route("GET", pattern, handler, Kind.STREAM)
+def stream(pattern: str, handler: Handler) -> PageRoute:
+    return PageRoute("GET", pattern, handler, PageKind.STREAM)
 
 
-def socket(pattern: str, handler: Handler) -> Route:
-    return Route("GET", pattern, handler, Kind.SOCKET)
+def socket(pattern: str, handler: Handler) -> PageRoute:
+    return PageRoute("GET", pattern, handler, PageKind.SOCKET)
 
 
-class Match(NamedTuple):
+class PageMatch(NamedTuple):
     """The route that a path means; without a route, the methods that the path can be asked with, if any."""
 
-    route: Route | None
+    route: PageRoute | None
     words: dict[str, str]
     methods: tuple[str, ...] = ()
 
 
-class Router:
+class PageRouter:
     """All paths of the site."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[PageRoute]) -> None:
         self._routes = [(_expression(route.pattern), route) for route in routes]
 
-    def match(self, method: str, path: str) -> Match:
+    def match(self, method: str, path: str) -> PageMatch:
         methods: list[str] = []
         for expression, route in self._routes:
             if (found := expression.fullmatch(path)) is None:
                 continue
             if route.method == method:
-                return Match(route, found.groupdict())
+                return PageMatch(route, found.groupdict())
             methods.append(route.method)
-        return Match(None, {}, tuple(methods))
+        return PageMatch(None, {}, tuple(methods))
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

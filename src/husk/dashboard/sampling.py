@@ -39,7 +39,7 @@ _MOST_CONTAINERS = 2000
 ALL = "all"
 
 
-class Sample(msgspec.Struct, frozen=True):
+class UsageSample(msgspec.Struct, frozen=True):
     """A container's use of resources at one moment. Network and disk are bytes per second since the moment before."""
 
     time: float
@@ -56,13 +56,13 @@ class Sample(msgspec.Struct, frozen=True):
 class Measured(msgspec.Struct):
     """The measurements of one container: the newest, and those that are kept for its charts."""
 
-    now: Sample
+    now: UsageSample
     last: Stats
-    kept: deque[Sample]
+    kept: deque[UsageSample]
     # Points of its small charts, ready for pages.
     sparks: Mapping[str, str] = {}
 
-    def keep(self, sample: Sample) -> None:
+    def keep(self, sample: UsageSample) -> None:
         self.kept.append(sample)
         recent = list(self.kept)[-_SPARK:]
         self.sparks = {kind: points(recent, kind) for kind in ("cpu", "memory", "network", "disk")}
@@ -82,14 +82,14 @@ class Sampler:
     def start(self) -> None:
         self._tasks.spawn(self._run(), "stats for the dashboard")
 
-    def latest(self, container: str) -> Sample | None:
+    def latest(self, container: str) -> UsageSample | None:
         found = self._known.get(container)
         return found.now if found else None
 
     def measured(self, container: str) -> "Measured | None":
         return self._known.get(container)
 
-    def history(self, container: str) -> list[Sample]:
+    def history(self, container: str) -> list[UsageSample]:
         """The last hour, oldest first."""
         found = self._known.get(container)
         return list(found.kept) if found else []
@@ -144,7 +144,7 @@ class Sampler:
             if told and queue.qsize() < 2:
                 queue.put_nowait(("stats", told))
 
-    async def _one(self, container: Container) -> tuple[str, Sample | None]:
+    async def _one(self, container: Container) -> tuple[str, UsageSample | None]:
         async with self._room:
             try:
                 found = await container.stats_now(one_shot=True)
@@ -162,14 +162,14 @@ class Sampler:
         return container.id, now
 
 
-def sample(now: Stats, before: Stats | None) -> Sample:
+def sample(now: Stats, before: Stats | None) -> UsageSample:
     """Make the sample of a container at one moment; counters that only grow are compared with the moment before."""
     moment = now.time.timestamp()
     seconds = moment - before.time.timestamp() if before else 0.0
     if before is None or seconds <= 0:
-        return Sample(moment, None, now.memory_usage, now.memory_limit, None, None, None, None, now.pids)
+        return UsageSample(moment, None, now.memory_usage, now.memory_limit, None, None, None, None, now.pids)
     compared = stats({**now.attrs, "precpu_stats": before.attrs.get("cpu_stats")})
-    return Sample(
+    return UsageSample(
         moment,
         round(compared.cpu_percent, 2),
         now.memory_usage,
@@ -187,14 +187,14 @@ def _rate(now: int, before: int, seconds: float) -> float:
     return round(max(0, now - before) / seconds, 1)
 
 
-def series(samples: Iterable[Sample]) -> Mapping[str, list[list[Any]]]:
+def series(samples: Iterable[UsageSample]) -> Mapping[str, list[list[Any]]]:
     """Points of each chart, as `charts.js` takes them: [time, value]."""
     names = ("cpu", "memory", "received", "sent", "read", "written", "pids")
     kept = list(samples)
     return {name: [[round(each.time, 1), getattr(each, name)] for each in kept] for name in names}
 
 
-def points(samples: Iterable[Sample], kind: str) -> str:
+def points(samples: Iterable[UsageSample], kind: str) -> str:
     """The points of a small chart, as `stats.js` takes them from a page."""
     found = []
     for each in samples:

@@ -14,7 +14,7 @@ from typing import Any
 from husk.api.edge.listen import listen
 from husk.api.edge.tls import Tunnels
 from husk.api.http.errors import BadRequest
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Query, Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
@@ -23,15 +23,15 @@ from husk.dashboard.failures import Failure, failure_of
 from husk.dashboard.guard import Guard, guarded
 from husk.dashboard.pages import ROUTES
 from husk.dashboard.pages.sign_in import cookie_name
-from husk.dashboard.router import Kind, Route, Router
-from husk.dashboard.sessions import MOST_STREAMS, Session, placed
-from husk.dashboard.site import HEADERS, Settings, Site
+from husk.dashboard.router import PageKind, PageRoute, PageRouter
+from husk.dashboard.sessions import MOST_STREAMS, BrowserSession, placed
+from husk.dashboard.site import HEADERS, DashboardSettings, Site
 from husk.dashboard.visit import Visit, peer_of, visitor
 from husk.errors import Forbidden, HuskError
 
 log = logging.getLogger(__name__)
 
-LIMITS = Limits(
+LIMITS = HttpLimits(
     head_size=64 << 10,
     head_lines=128,
     document_size=1 << 16,
@@ -48,7 +48,7 @@ CHANGE_TIME = 600.0
 _GRACE = 2.0
 # What somebody who signs in sees first.
 _FIRST = ("base.html", "signed_in.html", "containers.html")
-_NOBODY = Session(digest=b"", place="", peer="", csrf="", begun=0.0, used=0.0)
+_NOBODY = BrowserSession(digest=b"", place="", peer="", csrf="", begun=0.0, used=0.0)
 
 
 class Dashboard:
@@ -56,7 +56,7 @@ class Dashboard:
 
     def __init__(self, engine: Client, guard: Guard, *, read_only: bool = False) -> None:
         self.site = Site(engine, guard, read_only=read_only)
-        self._router = Router(ROUTES)
+        self._router = PageRouter(ROUTES)
         self._streams: set[asyncio.Task[Any]] = set()
         self.server = Server(self.handle, LIMITS)
 
@@ -71,34 +71,34 @@ class Dashboard:
             return asset if request.method in (b"GET", b"HEAD") else _plain(405, "Method Not Allowed")
         method = "GET" if request.method == b"HEAD" else request.method.decode(errors="replace")
         route, words, methods = self._router.match(method, path)
-        if place and route is not None and route.kind is Kind.OPEN:
+        if place and route is not None and route.kind is PageKind.OPEN:
             route = None
         secret = _cookie(request.header("cookie"), cookie_name(site))
         session = site.sessions.find(secret, place, peer_of(request))
         visit = Visit(site, request, session or _NOBODY, words, path)
         visitor.set(visit.origin)
-        if session is None and (route is None or route.kind is not Kind.OPEN):
+        if session is None and (route is None or route.kind is not PageKind.OPEN):
             return visit.page("sign_in.html", 401, problem="")
         if route is None:
             return self._failed(visit, Failure.method(methods) if methods else Failure.path(path))
         if not self._is_ours(route, request):
             return self._failed(visit, Failure.origin())
-        if route.kind is Kind.CHANGE:
+        if route.kind is PageKind.CHANGE:
             # A task of ours: the browser's going away ends only the waiting for it.
             return site.tasks.spawn(self._change(route, visit), route.pattern, awaited=True)
-        if route.kind in (Kind.STREAM, Kind.SOCKET):
+        if route.kind in (PageKind.STREAM, PageKind.SOCKET):
             return self._stream(route, visit)
         return self._answer(route, visit, PAGE_TIME)
 
-    def _is_ours(self, route: Route, request: Request) -> bool:
+    def _is_ours(self, route: PageRoute, request: Request) -> bool:
         """Tell if a page of ours, or the person, made the request. Links of other sites may lead to pages, no more."""
         host, site = request.header("host"), request.header("sec-fetch-site")
-        if route.kind in (Kind.CHANGE, Kind.SOCKET) or request.has("origin"):
+        if route.kind in (PageKind.CHANGE, PageKind.SOCKET) or request.has("origin"):
             return self.site.guard.is_own_origin(request.header("origin"), host, site)
         foreign = site in ("cross-site", "same-site")
-        return not foreign or (request.header("sec-fetch-mode") == "navigate" and route.kind is not Kind.STREAM)
+        return not foreign or (request.header("sec-fetch-mode") == "navigate" and route.kind is not PageKind.STREAM)
 
-    async def _change(self, route: Route, visit: Visit) -> Answer:
+    async def _change(self, route: PageRoute, visit: Visit) -> Answer:
         try:
             if not route.of_session:
                 self._refuse_where_read_only()
@@ -112,7 +112,7 @@ class Dashboard:
             return self._raised(visit, error)
         return await self._answer(route, visit, CHANGE_TIME)
 
-    async def _stream(self, route: Route, visit: Visit) -> Answer:
+    async def _stream(self, route: PageRoute, visit: Visit) -> Answer:
         session = visit.session
         if session.streams >= MOST_STREAMS:
             return self._failed(visit, Failure(429, "too many streams are open in this session: close some tabs"))
@@ -121,7 +121,7 @@ class Dashboard:
         self._streams.add(task)
         session.streams += 1
         try:
-            if route.kind is Kind.SOCKET:
+            if route.kind is PageKind.SOCKET:
                 self._refuse_where_read_only()
             return await route.handler(visit)
         except Exception as error:
@@ -130,7 +130,7 @@ class Dashboard:
             session.streams -= 1
             self._streams.discard(task)
 
-    async def _answer(self, route: Route, visit: Visit, most: float) -> Answer:
+    async def _answer(self, route: PageRoute, visit: Visit, most: float) -> Answer:
         try:
             async with asyncio.timeout(most):
                 return await route.handler(visit)
@@ -192,7 +192,7 @@ def _plain(status: int, text: str) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
+async def serve(engine: Client, settings: DashboardSettings) -> AsyncIterator[Dashboard]:
     """Listen until the context ends. InvalidParameter for an address that must not be listened on."""
     address = guarded(settings.address, settings.tls is not None)
     [(listener, _)] = listen(f"tcp://{address}", "", flag=settings.flag)
@@ -216,7 +216,7 @@ async def serve(engine: Client, settings: Settings) -> AsyncIterator[Dashboard]:
             await tunnels.close()
 
 
-async def _opened(server: Server, listener: socket.socket, settings: Settings) -> tuple[asyncio.Server, Any]:
+async def _opened(server: Server, listener: socket.socket, settings: DashboardSettings) -> tuple[asyncio.Server, Any]:
     loop = asyncio.get_running_loop()
     if settings.tls is None:
         return await loop.create_server(server, sock=listener), None

@@ -46,7 +46,7 @@ class Notice(msgspec.Struct, frozen=True):
     bad: bool = False
 
 
-class Session(msgspec.Struct, kw_only=True):
+class BrowserSession(msgspec.Struct, kw_only=True):
     """One browser that has signed in."""
 
     digest: bytes
@@ -89,13 +89,13 @@ class TooManyGuesses(Exception):
     """Somebody tries links. The right one still opens."""
 
 
-class Sessions:
+class BrowserSessions:
     """Links and sessions of one dashboard."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._links: dict[bytes, float] = {}
-        self._sessions: dict[bytes, Session] = {}
+        self._sessions: dict[bytes, BrowserSession] = {}
         self._guesses: dict[str, deque[float]] = {}
 
     def make_link(self) -> str:
@@ -106,7 +106,7 @@ class Sessions:
         self._links[_digest(token)] = self._now()
         return token
 
-    def sign_in(self, token: str, peer: str = "") -> tuple[str, Session] | None:
+    def sign_in(self, token: str, peer: str = "") -> tuple[str, BrowserSession] | None:
         """The secret of a new session's cookie, and the session; None for a link that is used, too old or no link.
 
         TooManyGuesses where such were tried too often. Nobody's guesses lock anybody out who has a good link: that
@@ -119,7 +119,7 @@ class Sessions:
             return None
         self._make_room(now)
         secret = secrets.token_urlsafe(32)
-        session = Session(
+        session = BrowserSession(
             digest=_digest(secret),
             place=f"~{secrets.token_urlsafe(32)}",
             peer=_known(peer),
@@ -130,7 +130,7 @@ class Sessions:
         self._sessions[session.digest] = session
         return secret, session
 
-    def find(self, secret: str, place: str, peer: str = "") -> Session | None:
+    def find(self, secret: str, place: str, peer: str = "") -> BrowserSession | None:
         """The session of a cookie, which is used by that; None unless it came to its own place from its own peer."""
         session = self._sessions.get(_digest(secret)) if secret else None
         if session is None or not self.alive(session) or not secrets.compare_digest(session.place, place):
@@ -143,7 +143,7 @@ class Sessions:
         session.used = self._now()
         return session
 
-    def alive(self, session: Session) -> bool:
+    def alive(self, session: BrowserSession) -> bool:
         """Tell if a session still lasts; forget one that does not. A session with an open stream is in use."""
         now = self._now()
         if session.streams:
@@ -153,7 +153,7 @@ class Sessions:
             self._sessions.pop(session.digest, None)
         return not ended and session.digest in self._sessions
 
-    def sign_out(self, session: Session) -> None:
+    def sign_out(self, session: BrowserSession) -> None:
         self._sessions.pop(session.digest, None)
 
     def _make_room(self, now: float) -> None:

@@ -14,8 +14,8 @@ from husk.dashboard.live import Live
 from husk.dashboard.rendering import Renderer
 from husk.dashboard.room import Room
 from husk.dashboard.sampling import Sampler
-from husk.dashboard.sessions import Sessions
-from husk.dashboard.transfers import Transfers
+from husk.dashboard.sessions import BrowserSessions
+from husk.dashboard.transfers import LayerTransfers
 from husk.version import __version__
 
 # No outside address, no script or style inside pages, no frame around them.
@@ -34,7 +34,7 @@ HEADERS = {
 }
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a dashboard: its address and names, its TLS, and if it only shows things."""
 
     address: str = "127.0.0.1:2380"
@@ -55,12 +55,12 @@ class Site:
         self.read_only = read_only
         self.version = __version__
         self.headers = HEADERS
-        self.sessions = Sessions()
+        self.sessions = BrowserSessions()
         self.assets = Assets()
         self.renderer = Renderer(self.assets)
         self.tasks = Tasks()
         self.live = Live(engine, self.tasks)
-        self.transfers = Transfers(engine, self.tasks, self.live)
+        self.transfers = LayerTransfers(engine, self.tasks, self.live)
         self.room = Room(engine, self.tasks, self.live)
         self.sampler = Sampler(engine, self.tasks)
 

@@ -8,7 +8,7 @@ _SHELL = re.compile(r"^/bin/sh -c (#\(nop\)\s*)?")
 _NAMELESS = "<none>:<none>"
 
 
-class Step(NamedTuple):
+class ImageStep(NamedTuple):
     """One step of an image's history. `digest` is its layer's, where it has one that can be told."""
 
     command: str
@@ -25,10 +25,10 @@ class Freed(NamedTuple):
     size: int
 
 
-def steps(history: Iterable[Mapping[str, Any]], layers: Iterable[str] = ()) -> list[Step]:
+def steps(history: Iterable[Mapping[str, Any]], layers: Iterable[str] = ()) -> list[ImageStep]:
     """The steps of an image from the first to the last; `layers` are the digests of its root file system."""
     found = [
-        Step(
+        ImageStep(
             command_of(str(each.get("CreatedBy") or "")),
             int(each.get("Size") or 0),
             int(each.get("Created") or 0),

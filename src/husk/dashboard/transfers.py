@@ -21,7 +21,7 @@ _PAUSE = 0.25
 _ENDED = ("complete", "already exists", "pushed", "mounted from")
 
 
-class Layer(msgspec.Struct):
+class LayerProgress(msgspec.Struct):
     """The progress of one layer, in bytes; `total` is 0 where nobody has told."""
 
     id: str
@@ -43,7 +43,7 @@ class Transfer(msgspec.Struct):
     state: str = RUNNING
     # The last word on the whole, or what went wrong.
     word: str = ""
-    layers: dict[str, Layer] = {}
+    layers: dict[str, LayerProgress] = {}
 
     def take(self, line: PullProgress) -> None:
         """A line of progress."""
@@ -51,7 +51,7 @@ class Transfer(msgspec.Struct):
         if not line.id or line.status.startswith("Pulling from"):
             self.word = line.status or self.word
             return
-        layer = self.layers.setdefault(line.id, Layer(line.id))
+        layer = self.layers.setdefault(line.id, LayerProgress(line.id))
         layer.status = line.status
         if line.total:
             layer.current, layer.total = min(line.current, line.total), line.total
@@ -64,7 +64,7 @@ class Transfer(msgspec.Struct):
         self.word = failure or self.word
 
 
-class Transfers:
+class LayerTransfers:
     """Those of one dashboard."""
 
     def __init__(self, engine: Client, tasks: Tasks, live: Live) -> None:

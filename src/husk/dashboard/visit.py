@@ -13,7 +13,7 @@ from husk.api.http.response import Response, StreamedResponse, fields
 from husk.client.client import Client
 from husk.dashboard.navigation import NAVIGATION
 from husk.dashboard.secret_words import masked_values
-from husk.dashboard.sessions import Session
+from husk.dashboard.sessions import BrowserSession
 from husk.dashboard.site import Site
 
 # The browser for which pages ask the engine; empty where nobody does.
@@ -34,7 +34,7 @@ class Visit:
     """A request as pages get it. `words` are those of its path, `form` what a form says, `query` what is behind `?`."""
 
     def __init__(
-        self, site: Site, request: Request, session: Session, words: Mapping[str, str], path: str = ""
+        self, site: Site, request: Request, session: BrowserSession, words: Mapping[str, str], path: str = ""
     ) -> None:
         """`path` is that of the page, without the place of the session before it."""
         self.site = site

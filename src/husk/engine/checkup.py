@@ -12,10 +12,10 @@ from typing import TypeVar
 import msgspec
 
 from husk.engine.images.catalog import IMAGE, INDEX, NAME
-from husk.engine.images.check import BY_FIX, Records, Verdict, judge
+from husk.engine.images.check import BY_FIX, ImageFindings, Records, judge
 from husk.engine.images.held import KIND as HELD
 from husk.engine.images.index import ImageIndex
-from husk.engine.images.push import Packed
+from husk.engine.images.push import PackedTar
 from husk.engine.images.store import PACKED
 from husk.engine.migrations import STEPS
 from husk.engine.model.container import KIND as CONTAINER
@@ -35,12 +35,12 @@ from husk.storage.check import (
     read_layer_records,
     scratch_left,
 )
-from husk.storage.layers.diff_records import Diff
+from husk.storage.layers.diff_records import DiffRecord
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.store import KIND as LAYER
 from husk.storage.lost import names_in
-from husk.storage.state.schema import Unreadable, read_documents
-from husk.text.documents import Malformed, decode
+from husk.storage.state.schema import UnreadableRecord, read_documents
+from husk.text.documents import MalformedDocument, decode
 
 T = TypeVar("T")
 
@@ -54,8 +54,8 @@ _TYPES: Types = {
     INDEX: ImageIndex,
     NETWORK: Network,
     VOLUME: Volume,
-    PACKED: Packed,
-    DIFF: Diff,
+    PACKED: PackedTar,
+    DIFF: DiffRecord,
     "overlay": Network,
     "address": Place,
 }
@@ -65,7 +65,7 @@ DISPOSABLE = (IMAGE, INDEX, PACKED, NAME, DIFF)
 
 class Examination(msgspec.Struct):
     problems: list[Problem] = msgspec.field(default_factory=list)
-    verdict: Verdict = msgspec.field(default_factory=Verdict)
+    verdict: ImageFindings = msgspec.field(default_factory=ImageFindings)
     unreadable: list[tuple[str, str]] = msgspec.field(default_factory=list)
     scratch: list[str] = msgspec.field(default_factory=list)
     looked_at: str = ""
@@ -162,9 +162,9 @@ def _read(
         for key, body in documents.get(kind, {}).items():
             try:
                 if reason := refused.get((kind, key)):
-                    raise Unreadable(reason)
+                    raise UnreadableRecord(reason)
                 readable[kind][key] = decode(body, type, largest=len(body))
-            except (Unreadable, Malformed) as error:
+            except (UnreadableRecord, MalformedDocument) as error:
                 _note_unreadable(found, kind, key, error)
     names = {}
     for key, body in documents.get(NAME, {}).items():
@@ -184,8 +184,8 @@ def _read_diffs(documents: Mapping[str, bytes]) -> set[str]:
     """The directories of what builds remember, of those whose records can be read."""
     found = set()
     for body in documents.values():
-        with contextlib.suppress(Malformed):
-            found.add(decode(body, Diff, largest=len(body)).directory)
+        with contextlib.suppress(MalformedDocument):
+            found.add(decode(body, DiffRecord, largest=len(body)).directory)
     return found
 
 

@@ -10,12 +10,12 @@ from husk.runtime import host_files
 from husk.runtime.process import which
 from husk.runtime.seccomp import custom_profile
 from husk.runtime.spec.host_facts import HostFacts, read_host_facts
-from husk.text.documents import Malformed
+from husk.text.documents import MalformedDocument
 
 _INITS = ("docker-init", "tini-static", "tini", "catatonit")
 
 
-class Host(msgspec.Struct, frozen=True):
+class EngineHost(msgspec.Struct, frozen=True):
     limits: HostFacts
     machine: str
     default_runtime: str
@@ -41,7 +41,7 @@ class Host(msgspec.Struct, frozen=True):
         return self.limits.swap_limit
 
     @classmethod
-    def probe(cls, default_runtime: str, open_files: int = 0, settings: Config | None = None) -> "Host":
+    def probe(cls, default_runtime: str, open_files: int = 0, settings: Config | None = None) -> "EngineHost":
         settings = settings or Config()
         inits = (settings.init_path,) if settings.init_path else _INITS
         init_path = next(filter(None, map(which, inits)), "")
@@ -72,6 +72,6 @@ def _seccomp(setting: str) -> str:
         custom_profile.parse(text)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"opening seccomp profile ({setting}) failed: {error}") from None
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"decoding seccomp profile ({setting}) failed: {error}") from None
     return text

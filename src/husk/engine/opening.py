@@ -15,13 +15,13 @@ from husk.claims import claimed_roots
 from husk.config import Config
 from husk.engine.containers.drivers import Drivers, bundle_of
 from husk.engine.containers.exec import Execs
-from husk.engine.containers.index import Index, Publish, publish_container
+from husk.engine.containers.index import ContainerIndex, Publish, publish_container
 from husk.engine.containers.mounts import MountTaker
 from husk.engine.containers.oom import MemoryWatch
 from husk.engine.containers.parts import Parts
 from husk.engine.containers.remove import ContainerPruner
 from husk.engine.containers.service import Containers
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.held import HeldLayers
 from husk.engine.images.limiter import Limiter
@@ -82,7 +82,7 @@ class OpenParts(NamedTuple):
     parts: Parts
     assembly: Assembly
     runtimes: Runtimes
-    host: Host
+    host: EngineHost
     paths: Paths
     image_store: ImageStore
     nursery: Nursery
@@ -116,7 +116,7 @@ async def open_parts(
     owed = config.exec_root / "state.owed"
     state = await asyncio.to_thread(StateStore.open, config.data_root / "state.db", owed, STEPS)
     stack.callback(state.close)
-    index = Index(state, tasks)
+    index = ContainerIndex(state, tasks)
 
     def records() -> Iterator[Container]:
         return (instance.record for instance in index)
@@ -136,7 +136,7 @@ async def open_parts(
     stack.push_async_callback(_leave_host, config, opening, index)
     runtimes = await find_runtimes(config)
     stack.callback(runtimes.close)
-    host = await asyncio.to_thread(Host.probe, runtimes.default.name, open_files, config)
+    host = await asyncio.to_thread(EngineHost.probe, runtimes.default.name, open_files, config)
     if not host.conmon_path:
         raise Unavailable("conmon is not installed: run `husk doctor --fix`")
     await asyncio.to_thread(discard_former, config.data_root)
@@ -273,7 +273,7 @@ async def open_parts(
 
 
 async def _open_layers(
-    stack: AsyncExitStack, config: Config, state: StateStore, blobs: BlobStore, nursery: Nursery, index: Index
+    stack: AsyncExitStack, config: Config, state: StateStore, blobs: BlobStore, nursery: Nursery, index: ContainerIndex
 ) -> tuple[LayerStore, bool]:
     """The layers of images, with those made good that the last daemon, or the power, left half done; and whether the
     power has held."""
@@ -305,7 +305,7 @@ async def _as_far_as_possible(work: Coroutine[object, object, object], what: str
         log.error("%s: %s", what, error)
 
 
-async def _leave_host(config: Config, opening: asyncio.Task[Networks], index: Index) -> None:
+async def _leave_host(config: Config, opening: asyncio.Task[Networks], index: ContainerIndex) -> None:
     """The bridge and the cgroup above all containers stay while containers use them."""
     await asyncio.wait([opening])
     if opening.cancelled() or opening.exception() is not None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from husk.config import Config, RuntimeConfig
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.errors import HuskError
 from husk.runtime import host_files, process
 from husk.text import documents
@@ -77,7 +77,7 @@ class System:
     def __init__(
         self,
         config: Config,
-        host: Host,
+        host: EngineHost,
         runtimes: Mapping[str, RuntimeConfig],
         trouble: Callable[[], str] = lambda: "",
     ) -> None:
@@ -133,7 +133,7 @@ async def _features_of(program: Sequence[str]) -> str:
     try:
         answer = await process.run([*program, "features"], timeout=5.0)
         document = documents.decode(answer.stdout) if answer.returncode == 0 else None
-    except (HuskError, OSError, documents.Malformed):
+    except (HuskError, OSError, documents.MalformedDocument):
         return ""
     return msgspec.json.encode(document).decode() if isinstance(document, dict) else ""
 
@@ -158,7 +158,7 @@ def is_contained(cgroups: str) -> bool:
     return any(line and not line.endswith(("/", "/init.scope")) for line in cgroups.splitlines())
 
 
-def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -> DaemonInfo:
+def _gather(config: Config, host: EngineHost, runtimes: Mapping[str, RuntimeConfig]) -> DaemonInfo:
     release = _os_release(host_files.text("/etc/os-release") or host_files.text("/usr/lib/os-release"))
     uname = os.uname()
     controllers = host.limits.controllers
@@ -188,7 +188,7 @@ def _gather(config: Config, host: Host, runtimes: Mapping[str, RuntimeConfig]) -
     )
 
 
-def _security_options(config: Config, host: Host) -> tuple[str, ...]:
+def _security_options(config: Config, host: EngineHost) -> tuple[str, ...]:
     found = [f"name=seccomp,profile={config.containers.seccomp_profile}"]
     if host.cgroup_v2:
         found.append("name=cgroupns")
@@ -197,7 +197,7 @@ def _security_options(config: Config, host: Host) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _warnings(config: Config, host: Host, controllers: frozenset[str]) -> tuple[str, ...]:
+def _warnings(config: Config, host: EngineHost, controllers: frozenset[str]) -> tuple[str, ...]:
     """dockerd's words: clients show them as they are."""
     found = []
     if config.tls is None or not config.tls.verify:

@@ -40,7 +40,7 @@ class CPU(msgspec.Struct, frozen=True):
     online: int = 0
 
 
-class Memory(msgspec.Struct, frozen=True):
+class MemoryUsage(msgspec.Struct, frozen=True):
     usage: int = 0
     peak: int = 0
     failures: int = 0
@@ -66,18 +66,18 @@ class Interface(msgspec.Struct, frozen=True):
     tx_dropped: int
 
 
-class Usage(msgspec.Struct, frozen=True):
+class ResourceUsage(msgspec.Struct, frozen=True):
     """`block` has the API's own names for its counters; those that the kernel does not keep are absent."""
 
     cpu: CPU
-    memory: Memory
+    memory: MemoryUsage
     pids: int
     pids_limit: int
     block: Mapping[str, list[BlockOperation]]
     cgroup_v2: bool
 
 
-def read_usage(path: str, root: Path = cgroups.ROOT, proc: Path = Path("/proc")) -> Usage:
+def read_usage(path: str, root: Path = cgroups.ROOT, proc: Path = Path("/proc")) -> ResourceUsage:
     """The counters of the cgroup `path`, which is the same in all trees below `root`."""
     below = path.strip("/")
     if (root / "cgroup.controllers").exists():
@@ -85,7 +85,7 @@ def read_usage(path: str, root: Path = cgroups.ROOT, proc: Path = Path("/proc"))
     return _read_v1({name: root / name / below for name in ("cpu", "cpuacct", "memory", "pids", "blkio")}, proc)
 
 
-def _read_v1(groups: Mapping[str, Path], proc: Path) -> Usage:
+def _read_v1(groups: Mapping[str, Path], proc: Path) -> ResourceUsage:
     accounting, memory = groups["cpuacct"], groups["memory"]
     ticks = _table(accounting / "cpuacct.stat")
     throttling = _table(groups["cpu"] / "cpu.stat")
@@ -101,9 +101,9 @@ def _read_v1(groups: Mapping[str, Path], proc: Path) -> Usage:
         host=host,
         online=online,
     )
-    return Usage(
+    return ResourceUsage(
         cpu=cpu,
-        memory=Memory(
+        memory=MemoryUsage(
             usage=_number(memory / "memory.usage_in_bytes"),
             peak=_number(memory / "memory.max_usage_in_bytes"),
             failures=_number(memory / "memory.failcnt"),
@@ -117,7 +117,7 @@ def _read_v1(groups: Mapping[str, Path], proc: Path) -> Usage:
     )
 
 
-def _read_v2(group: Path, proc: Path) -> Usage:
+def _read_v2(group: Path, proc: Path) -> ResourceUsage:
     stat = _table(group / "cpu.stat")
     host, online = _host_cpu(proc)
     cpu = CPU(
@@ -130,9 +130,9 @@ def _read_v2(group: Path, proc: Path) -> Usage:
         host=host,
         online=online,
     )
-    return Usage(
+    return ResourceUsage(
         cpu=cpu,
-        memory=Memory(
+        memory=MemoryUsage(
             usage=_number(group / "memory.current"),
             limit=_memory_limit(_number(group / "memory.max"), proc),
             stats=_table(group / "memory.stat"),

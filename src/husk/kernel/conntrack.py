@@ -9,7 +9,7 @@ import struct
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from husk.kernel.netlink import Message, NetlinkSocket, attribute, attributes
+from husk.kernel.netlink import NetlinkMessage, NetlinkSocket, attribute, attributes
 
 _NETFILTER = 12
 _GET, _DELETE = 0x101, 0x102
@@ -26,12 +26,14 @@ def forget_udp(ports: Collection[int], addresses: Collection[IPv4Address | IPv6A
     """Forget all UDP conversations that were begun with one of these ports, or with one of these addresses. Blocks."""
     with NetlinkSocket(_NETFILTER) as netlink:
         everything = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
-        for payload in netlink.dump(Message(_GET, 0, everything, "list conversations")):
+        for payload in netlink.dump(NetlinkMessage(_GET, 0, everything, "list conversations")):
             header = _FAMILY.pack(payload[0], 0, 0)
             original = attributes(payload[_FAMILY.size :]).get(_ORIGINAL, b"")
             port = _port(original)
             if port is not None and (port in ports or _destination(original) in addresses):
-                message = Message(_DELETE, 0, header + attribute(_ORIGINAL | 0x8000, original), "forget a conversation")
+                message = NetlinkMessage(
+                    _DELETE, 0, header + attribute(_ORIGINAL | 0x8000, original), "forget a conversation"
+                )
                 # It may have ended by itself meanwhile.
                 netlink.attempt([message])
 

@@ -50,7 +50,7 @@ _FROM_KERNEL = 0
 ANSWER_SECONDS = 10
 
 
-class Message(NamedTuple):
+class NetlinkMessage(NamedTuple):
     """One request, not yet numbered; `what` says in an error what was attempted."""
 
     type: int
@@ -59,7 +59,7 @@ class Message(NamedTuple):
     what: str
 
 
-class Answer(Struct, frozen=True):
+class NetlinkAnswer(Struct, frozen=True):
     """One message from the kernel."""
 
     type: int
@@ -115,24 +115,24 @@ def repeated(data: bytes) -> Iterator[tuple[int, bytes]]:
         offset += (length + 3) & ~3
 
 
-def encode(message: Message, sequence: int) -> bytes:
+def encode(message: NetlinkMessage, sequence: int) -> bytes:
     length = _HEADER.size + len(message.payload)
     header = _HEADER.pack(length, message.type, message.flags | REQUEST, sequence, 0)
     return header + message.payload + bytes(-length % 4)
 
 
-def decode(data: bytes) -> Iterator[Answer]:
+def decode(data: bytes) -> Iterator[NetlinkAnswer]:
     """The messages of one datagram."""
     offset = 0
     while offset + _HEADER.size <= len(data):
         length, kind, flags, sequence, _port = _HEADER.unpack_from(data, offset)
         if length < _HEADER.size or offset + length > len(data):
             raise ValueError(f"malformed netlink message of length {length} at offset {offset}")
-        yield Answer(kind, flags, sequence, data[offset + _HEADER.size : offset + length])
+        yield NetlinkAnswer(kind, flags, sequence, data[offset + _HEADER.size : offset + length])
         offset += (length + 3) & ~3
 
 
-def error_of(answer: Answer, what: str) -> OSError | None:
+def error_of(answer: NetlinkAnswer, what: str) -> OSError | None:
     """Return the error that an error message reports; None when the message is an acknowledgement."""
     (code,) = struct.unpack_from("=i", answer.payload)
     if code == 0:
@@ -166,19 +166,19 @@ class NetlinkSocket:
     def close(self) -> None:
         self._socket.close()
 
-    def execute(self, *messages: Message) -> None:
+    def execute(self, *messages: NetlinkMessage) -> None:
         """Carry out the messages in order, in few system calls. The first failure is raised after all were tried."""
         if failure := next((error for error in self.attempt(messages) if error is not None), None):
             raise failure
 
-    def attempt(self, messages: Sequence[Message]) -> list[OSError | None]:
+    def attempt(self, messages: Sequence[NetlinkMessage]) -> list[OSError | None]:
         """Carry out the messages in order; what became of each."""
         outcomes: list[OSError | None] = []
         for start in range(0, len(messages), _MOST_AT_ONCE):
             outcomes += self._attempt(messages[start : start + _MOST_AT_ONCE])
         return outcomes
 
-    def _attempt(self, messages: Sequence[Message]) -> list[OSError | None]:
+    def _attempt(self, messages: Sequence[NetlinkMessage]) -> list[OSError | None]:
         first = self._sequence + 1
         self._sequence += len(messages)
         batch = (
@@ -195,7 +195,7 @@ class NetlinkSocket:
                     outcomes[position] = error_of(answer, messages[position].what)
         return [outcomes[position] for position in range(len(messages))]
 
-    def transact(self, begin: Message, messages: Sequence[Message], end: Message) -> None:
+    def transact(self, begin: NetlinkMessage, messages: Sequence[NetlinkMessage], end: NetlinkMessage) -> None:
         """Carry out all of the messages or none of them; the first failure is raised."""
         first = self._sequence
         self._sequence += len(messages) + 2
@@ -216,7 +216,7 @@ class NetlinkSocket:
         if failure is not None:
             raise failure
 
-    def _receive(self, what: str) -> Iterator[Answer]:
+    def _receive(self, what: str) -> Iterator[NetlinkAnswer]:
         """The messages of the next datagram from the kernel; whatever another process sends is not heard."""
         while True:
             try:
@@ -229,7 +229,7 @@ class NetlinkSocket:
             if sender == _FROM_KERNEL:
                 return decode(data)
 
-    def ask(self, message: Message) -> bytes:
+    def ask(self, message: NetlinkMessage) -> bytes:
         """The payload of the one message that answers a question."""
         self._sequence += 1
         self._socket.send(encode(message, self._sequence))
@@ -241,7 +241,7 @@ class NetlinkSocket:
                     raise error_of(answer, message.what) or OSError(f"{message.what}: unexpected acknowledgement")
                 return answer.payload
 
-    def dump(self, message: Message) -> list[bytes]:
+    def dump(self, message: NetlinkMessage) -> list[bytes]:
         """All objects that a dump request lists, as payloads; repeated when the list changed while it was read."""
         for _ in range(_DUMP_ATTEMPTS):
             payloads, consistent = self._dump_once(message)
@@ -249,7 +249,7 @@ class NetlinkSocket:
                 break
         return payloads
 
-    def _dump_once(self, message: Message) -> tuple[list[bytes], bool]:
+    def _dump_once(self, message: NetlinkMessage) -> tuple[list[bytes], bool]:
         self._sequence += 1
         self._socket.send(encode(message._replace(flags=message.flags | DUMP), self._sequence))
         payloads: list[bytes] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from husk.kernel.netlink import CREATE, Message, NetlinkSocket, attribute, nested, text
+from husk.kernel.netlink import CREATE, NetlinkMessage, NetlinkSocket, attribute, nested, text
 
 _NETFILTER = 12
 _NFTABLES = 10
@@ -63,18 +63,18 @@ def delete(elements: Sequence[Element]) -> None:
     _transact(_message(_DELETE_ELEMENTS, 0, element._replace(data=b""), "delete") for element in elements)
 
 
-def _message(kind: int, flags: int, element: Element, verb: str) -> Message:
+def _message(kind: int, flags: int, element: Element, verb: str) -> NetlinkMessage:
     parts = [nested(_ELEMENT_KEY, attribute(_DATA_VALUE, element.key))]
     if element.data:
         parts.append(nested(_ELEMENT_DATA, attribute(_DATA_VALUE, element.data)))
     payload = _HEADER.pack(_FAMILIES[element.family], 0, 0)
     payload += text(_LIST_TABLE, element.table) + text(_LIST_SET, element.where)
     payload += nested(_LIST_ELEMENTS, nested(_LIST_ELEMENT, *parts))
-    return Message(kind, flags, payload, f"{verb} element of {element.family} {element.table} {element.where}")
+    return NetlinkMessage(kind, flags, payload, f"{verb} element of {element.family} {element.table} {element.where}")
 
 
-def _transact(messages: Iterable[Message]) -> None:
+def _transact(messages: Iterable[NetlinkMessage]) -> None:
     edge = _HEADER.pack(socket.AF_UNSPEC, 0, _NFTABLES)
-    begin = Message(_BATCH_BEGIN, 0, edge, "begin a change of nftables")
+    begin = NetlinkMessage(_BATCH_BEGIN, 0, edge, "begin a change of nftables")
     with NetlinkSocket(_NETFILTER) as netlink:
         netlink.transact(begin, list(messages), begin._replace(type=_BATCH_END))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from husk.kernel.netlink import Message, NetlinkSocket, attributes, repeated, text
+from husk.kernel.netlink import NetlinkMessage, NetlinkSocket, attributes, repeated, text
 
 _NETFILTER = 12
 _NFTABLES = 10 << 8
@@ -40,14 +40,14 @@ Shape = Mapping[str, Chain]
 def has_table(family: str, table: str) -> bool:
     """Blocks: call from a thread. Raises OSError."""
     with NetlinkSocket(_NETFILTER) as netlink:
-        found = _dump(netlink, Message(_GET_TABLE, 0, _head(family), "list tables"))
+        found = _dump(netlink, NetlinkMessage(_GET_TABLE, 0, _head(family), "list tables"))
     return any(_word(one, _TABLE_NAME) == table.encode() for one in found)
 
 
 def generation() -> int:
     """A number that is another one after each change of any table of this network namespace. Raises OSError."""
     with NetlinkSocket(_NETFILTER) as netlink:
-        told = netlink.ask(Message(_GET_GENERATION, 0, bytes(_HEADER.size), "ask for the generation of rules"))
+        told = netlink.ask(NetlinkMessage(_GET_GENERATION, 0, bytes(_HEADER.size), "ask for the generation of rules"))
     return int.from_bytes(attributes(told[_HEADER.size :])[_GENERATION])
 
 
@@ -55,7 +55,7 @@ def shape(family: str, table: str) -> Shape:
     """Without chains if there is no such table. Blocks: call from a thread. Raises OSError."""
     name, found = table.encode(), {}
     with NetlinkSocket(_NETFILTER) as netlink:
-        for told in _dump(netlink, Message(_GET_CHAIN, 0, _head(family), "list chains")):
+        for told in _dump(netlink, NetlinkMessage(_GET_CHAIN, 0, _head(family), "list chains")):
             if _word(told, _CHAIN_TABLE) == name:
                 found[_word(told, _CHAIN_NAME).decode()] = told
         rules = _rules(netlink, family, table)
@@ -69,7 +69,9 @@ def some_of_shape(family: str, table: str, chains: Iterable[str]) -> Shape:
         for chain in chains:
             request = _head(family) + text(_CHAIN_TABLE, table) + text(_CHAIN_NAME, chain)
             try:
-                told = attributes(netlink.ask(Message(_GET_CHAIN, 0, request, f"list chain {chain}"))[_HEADER.size :])
+                told = attributes(
+                    netlink.ask(NetlinkMessage(_GET_CHAIN, 0, request, f"list chain {chain}"))[_HEADER.size :]
+                )
             except OSError as error:
                 if error.errno != errno.ENOENT:
                     raise
@@ -87,7 +89,7 @@ def _rules(netlink: NetlinkSocket, family: str, table: str, chain: str = "") -> 
     """The expressions of rules by their chains: of one, or of all where none is named."""
     request = _head(family) + text(_RULE_TABLE, table) + (text(_RULE_CHAIN, chain) if chain else b"")
     name, found = table.encode(), dict[str, list[bytes]]()
-    for told in _dump(netlink, Message(_GET_RULE, 0, request, "list rules")):
+    for told in _dump(netlink, NetlinkMessage(_GET_RULE, 0, request, "list rules")):
         if _word(told, _RULE_TABLE) == name:
             found.setdefault(_word(told, _RULE_CHAIN).decode(), []).append(told.get(_RULE_EXPRESSIONS, b""))
     return found
@@ -101,7 +103,7 @@ def elements(family: str, table: str, where: str) -> set[tuple[bytes, bytes]]:
     request = _head(family) + text(_LIST_TABLE, table) + text(_LIST_SET, where)
     found = set()
     with NetlinkSocket(_NETFILTER) as netlink:
-        for part in _dump(netlink, Message(_GET_ELEMENTS, 0, request, f"list elements of {table} {where}")):
+        for part in _dump(netlink, NetlinkMessage(_GET_ELEMENTS, 0, request, f"list elements of {table} {where}")):
             for _, element in repeated(part.get(_LIST_ELEMENTS, b"")):
                 held = attributes(element)
                 if not int.from_bytes(held.get(_ELEMENT_FLAGS, b"")) & _INTERVAL_END:
@@ -113,7 +115,7 @@ def _head(family: str) -> bytes:
     return _HEADER.pack(_FAMILIES[family], 0, 0)
 
 
-def _dump(netlink: NetlinkSocket, message: Message) -> list[dict[int, bytes]]:
+def _dump(netlink: NetlinkSocket, message: NetlinkMessage) -> list[dict[int, bytes]]:
     return [attributes(payload[_HEADER.size :]) for payload in netlink.dump(message)]
 
 

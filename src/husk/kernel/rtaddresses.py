@@ -19,7 +19,7 @@ from ipaddress import (
 
 import msgspec
 
-from husk.kernel.netlink import CREATE, EXCLUSIVE, REPLACE, Message, attribute, attributes, number
+from husk.kernel.netlink import CREATE, EXCLUSIVE, REPLACE, NetlinkMessage, attribute, attributes, number
 from husk.kernel.rtnetlink import mac_bytes
 
 AnyAddress = IPv4Address | IPv6Address
@@ -61,14 +61,14 @@ _RTMSG = struct.Struct("=BBBBBBBBI")
 _NDMSG = struct.Struct("=BxxxiHBB")
 
 
-class Address(msgspec.Struct, frozen=True):
+class InterfaceAddress(msgspec.Struct, frozen=True):
     """An address of an interface."""
 
     index: int
     interface: AnyInterface
 
 
-class Route(msgspec.Struct, frozen=True):
+class KernelRoute(msgspec.Struct, frozen=True):
     """A unicast route; `index` is the interface it leaves by, 0 when it names several or none."""
 
     destination: AnyNetwork
@@ -96,39 +96,39 @@ def _family(version: int) -> int:
     return socket.AF_INET6 if version == 6 else socket.AF_INET
 
 
-def _address(kind: int, flags: int, index: int, interface: AnyInterface, what: str) -> Message:
+def _address(kind: int, flags: int, index: int, interface: AnyInterface, what: str) -> NetlinkMessage:
     ours = _IFA_F_NODAD if interface.version == 6 else 0
     prefix = interface.network.prefixlen
     payload = _IFADDR.pack(_family(interface.version), prefix, ours, _RT_SCOPE_UNIVERSE, index)
     payload += attribute(_IFA_LOCAL, interface.ip.packed) + attribute(_IFA_ADDRESS, interface.ip.packed)
     if interface.version == 4 and prefix < 31:
         payload += attribute(_IFA_BROADCAST, interface.network.broadcast_address.packed)
-    return Message(kind, flags, payload, f"{what} address {interface}")
+    return NetlinkMessage(kind, flags, payload, f"{what} address {interface}")
 
 
-def add_address(index: int, interface: AnyInterface) -> Message:
+def add_address(index: int, interface: AnyInterface) -> NetlinkMessage:
     return _address(_NEWADDR, CREATE | REPLACE, index, interface, "add")
 
 
-def delete_address(index: int, interface: AnyInterface) -> Message:
+def delete_address(index: int, interface: AnyInterface) -> NetlinkMessage:
     return _address(_DELADDR, 0, index, interface, "delete")
 
 
-def list_addresses(version: int = 4) -> Message:
-    return Message(_GETADDR, 0, _IFADDR.pack(_family(version), 0, 0, 0, 0), "list addresses")
+def list_addresses(version: int = 4) -> NetlinkMessage:
+    return NetlinkMessage(_GETADDR, 0, _IFADDR.pack(_family(version), 0, 0, 0, 0), "list addresses")
 
 
-def parse_address(payload: bytes) -> Address:
+def parse_address(payload: bytes) -> InterfaceAddress:
     _family, prefix, _flags, _scope, index = _IFADDR.unpack_from(payload)
     found = attributes(payload[_IFADDR.size :])
     # On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL is always ours.
     local = ip_address(found.get(_IFA_LOCAL) or found[_IFA_ADDRESS])
-    return Address(index, ip_interface((local, prefix)))
+    return InterfaceAddress(index, ip_interface((local, prefix)))
 
 
 def _default_route(
     kind: int, flags: int, version: int, gateway: AnyAddress | None, what: str, index: int = 0
-) -> Message:
+) -> NetlinkMessage:
     # IPv4 alone tells routes over a gateway from those to whoever is on the link.
     scope = _RT_SCOPE_LINK if gateway is None and version == 4 else _RT_SCOPE_UNIVERSE
     if kind == _DELROUTE:
@@ -138,35 +138,35 @@ def _default_route(
         payload += attribute(_RTA_GATEWAY, gateway.packed)
     if index:
         payload += number(_RTA_OIF, index)
-    return Message(kind, flags, payload, what)
+    return NetlinkMessage(kind, flags, payload, what)
 
 
-def add_default_route(gateway: AnyAddress, index: int = 0) -> Message:
+def add_default_route(gateway: AnyAddress, index: int = 0) -> NetlinkMessage:
     """The interface says where a gateway is whose address is one of the link alone."""
     what = f"add default route via {gateway}"
     return _default_route(_NEWROUTE, CREATE | EXCLUSIVE, gateway.version, gateway, what, index)
 
 
-def replace_default_route(gateway: AnyAddress, index: int = 0) -> Message:
+def replace_default_route(gateway: AnyAddress, index: int = 0) -> NetlinkMessage:
     what = f"set default route via {gateway}"
     return _default_route(_NEWROUTE, CREATE | REPLACE, gateway.version, gateway, what, index)
 
 
-def direct_default_route(version: int, index: int, *, replace: bool = False) -> Message:
+def direct_default_route(version: int, index: int, *, replace: bool = False) -> NetlinkMessage:
     """Every address is taken to be on this interface."""
     flags = CREATE | (REPLACE if replace else EXCLUSIVE)
     return _default_route(_NEWROUTE, flags, version, None, f"set IPv{version} default route out of {index}", index)
 
 
-def delete_default_route(version: int = 4) -> Message:
+def delete_default_route(version: int = 4) -> NetlinkMessage:
     return _default_route(_DELROUTE, 0, version, None, "delete default route")
 
 
-def list_routes(version: int = 4) -> Message:
-    return Message(_GETROUTE, 0, _RTMSG.pack(_family(version), 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
+def list_routes(version: int = 4) -> NetlinkMessage:
+    return NetlinkMessage(_GETROUTE, 0, _RTMSG.pack(_family(version), 0, 0, 0, 0, 0, 0, 0, 0), "list routes")
 
 
-def parse_route(payload: bytes) -> Route | None:
+def parse_route(payload: bytes) -> KernelRoute | None:
     """The route, or None for what leads to no other host (local, broadcast, blackhole)."""
     family, length, _source, _tos, _table, protocol, _scope, kind, _flags = _RTMSG.unpack_from(payload)
     if kind != _RTN_UNICAST:
@@ -174,26 +174,26 @@ def parse_route(payload: bytes) -> Route | None:
     found = attributes(payload[_RTMSG.size :])
     anywhere = bytes(16 if family == socket.AF_INET6 else 4)
     destination = ip_network((found.get(_RTA_DST, anywhere), length), strict=False)
-    return Route(destination, _number(found.get(_RTA_OIF)), protocol == _RTPROT_RA)
+    return KernelRoute(destination, _number(found.get(_RTA_OIF)), protocol == _RTPROT_RA)
 
 
-def add_neighbour(index: int, address: AnyAddress, mac: str, told: int = TOLD_HERE) -> Message:
+def add_neighbour(index: int, address: AnyAddress, mac: str, told: int = TOLD_HERE) -> NetlinkMessage:
     """Set the MAC of the address, whatever packets say of it."""
     payload = _NDMSG.pack(_family(address.version), index, _NUD_PERMANENT, 0, 0)
     payload += attribute(_NDA_DST, address.packed) + attribute(_NDA_LLADDR, mac_bytes(mac))
     payload += attribute(_NDA_PROTOCOL, bytes([told]))
-    return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"add neighbour {address}")
+    return NetlinkMessage(_NEWNEIGH, CREATE | REPLACE, payload, f"add neighbour {address}")
 
 
-def delete_neighbour(index: int, address: AnyAddress) -> Message:
+def delete_neighbour(index: int, address: AnyAddress) -> NetlinkMessage:
     payload = _NDMSG.pack(_family(address.version), index, 0, 0, 0) + attribute(_NDA_DST, address.packed)
-    return Message(_DELNEIGH, 0, payload, f"delete neighbour {address}")
+    return NetlinkMessage(_DELNEIGH, 0, payload, f"delete neighbour {address}")
 
 
-def list_neighbours(version: int = 4, index: int = 0) -> Message:
+def list_neighbours(version: int = 4, index: int = 0) -> NetlinkMessage:
     """All of them, or those on one interface."""
     payload = _NDMSG.pack(_family(version), 0, 0, 0, 0) + (number(_NDA_IFINDEX, index) if index else b"")
-    return Message(_GETNEIGH, 0, payload, "list neighbours")
+    return NetlinkMessage(_GETNEIGH, 0, payload, "list neighbours")
 
 
 def parse_neighbour(payload: bytes) -> Neighbour:
@@ -208,10 +208,12 @@ def parse_neighbour(payload: bytes) -> Neighbour:
     )
 
 
-def add_station(port: int, mac: str) -> Message:
+def add_station(port: int, mac: str) -> NetlinkMessage:
     """Frames for the MAC go to this port of a bridge, whoever else sends some in its name."""
     payload = _NDMSG.pack(socket.AF_BRIDGE, port, _NUD_NOARP, _NTF_MASTER | _NTF_STICKY, 0)
-    return Message(_NEWNEIGH, CREATE | REPLACE, payload + attribute(_NDA_LLADDR, mac_bytes(mac)), f"add station {mac}")
+    return NetlinkMessage(
+        _NEWNEIGH, CREATE | REPLACE, payload + attribute(_NDA_LLADDR, mac_bytes(mac)), f"add station {mac}"
+    )
 
 
 def _number(value: bytes | None) -> int:

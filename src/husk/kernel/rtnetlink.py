@@ -11,7 +11,7 @@ import msgspec
 from husk.kernel.netlink import (
     CREATE,
     EXCLUSIVE,
-    Message,
+    NetlinkMessage,
     attribute,
     attributes,
     nested,
@@ -68,16 +68,16 @@ def _link(flags: int = 0, change: int = 0, index: int = 0) -> bytes:
     return _IFINFO.pack(socket.AF_UNSPEC, 0, index, flags, change)
 
 
-def add_bridge(name: str, mac: str) -> Message:
+def add_bridge(name: str, mac: str) -> NetlinkMessage:
     """A bridge with an address of its own: without one it takes its ports' lowest and changes as ports come and go."""
     kind = nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "bridge"))
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac)) + kind
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add bridge {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add bridge {name}")
 
 
 def add_veth(
     name: str, peer: str, *, peer_mac: str = "", peer_namespace: int | None = None, master: int = 0, mtu: int = 0
-) -> Message:
+) -> NetlinkMessage:
     """A pair of connected interfaces; the peer is born inside the namespace of the file descriptor."""
     common = number(_IFLA_MTU, mtu) if mtu else b""
     inner = _link() + text(_IFLA_IFNAME, peer) + common
@@ -93,32 +93,32 @@ def add_veth(
     payload = _link() + text(_IFLA_IFNAME, name) + common + kind
     if master:
         payload += number(_IFLA_MASTER, master)
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add veth {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add veth {name}")
 
 
-def add_dummy(name: str) -> Message:
+def add_dummy(name: str) -> NetlinkMessage:
     """An interface that leads nowhere."""
     payload = _link() + text(_IFLA_IFNAME, name) + nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "dummy"))
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add dummy {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add dummy {name}")
 
 
-def add_wireguard(name: str) -> Message:
+def add_wireguard(name: str) -> NetlinkMessage:
     """A device of the kernel's own WireGuard, which knows nothing yet."""
     payload = _link() + text(_IFLA_IFNAME, name) + nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "wireguard"))
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add WireGuard {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add WireGuard {name}")
 
 
-def add_vlan(name: str, parent: int, number: int) -> Message:
+def add_vlan(name: str, parent: int, number: int) -> NetlinkMessage:
     """The part of an interface that carries one 802.1q network."""
     data = nested(_IFLA_INFO_DATA, attribute(_VLAN_ID, struct.pack("=H", number)))
     kind = nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, "vlan"), data)
     payload = _link() + text(_IFLA_IFNAME, name) + _link_to(parent) + kind
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add vlan {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add vlan {name}")
 
 
 def add_macvlan(
     name: str, parent: int, *, mode: int, mac: str = "", namespace: int | None = None, mtu: int = 0
-) -> Message:
+) -> NetlinkMessage:
     """An interface with a MAC of its own on another one; born inside the namespace of the file descriptor."""
     data = nested(_IFLA_INFO_DATA, number(_MACVLAN_MODE, mode))
     return _on_parent("macvlan", name, parent, data, mac, namespace, mtu)
@@ -126,7 +126,7 @@ def add_macvlan(
 
 def add_ipvlan(
     name: str, parent: int, *, mode: int, flags: int = 0, namespace: int | None = None, mtu: int = 0
-) -> Message:
+) -> NetlinkMessage:
     """An interface that shares the MAC of the one it is on; born inside the namespace of the file descriptor."""
     data = nested(
         _IFLA_INFO_DATA,
@@ -136,7 +136,9 @@ def add_ipvlan(
     return _on_parent("ipvlan", name, parent, data, "", namespace, mtu)
 
 
-def _on_parent(kind: str, name: str, parent: int, data: bytes, mac: str, namespace: int | None, mtu: int) -> Message:
+def _on_parent(
+    kind: str, name: str, parent: int, data: bytes, mac: str, namespace: int | None, mtu: int
+) -> NetlinkMessage:
     payload = _link() + text(_IFLA_IFNAME, name) + _link_to(parent)
     if mac:
         payload += attribute(_IFLA_ADDRESS, mac_bytes(mac))
@@ -145,23 +147,23 @@ def _on_parent(kind: str, name: str, parent: int, data: bytes, mac: str, namespa
     if namespace is not None:
         payload += number(_IFLA_NET_NS_FD, namespace)
     payload += nested(_IFLA_LINKINFO, text(_IFLA_INFO_KIND, kind), data)
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add {kind} {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add {kind} {name}")
 
 
 def _link_to(parent: int) -> bytes:
     return number(_IFLA_LINK, parent)
 
 
-def set_up(name: str) -> Message:
-    return Message(_NEWLINK, 0, _link(UP, UP) + text(_IFLA_IFNAME, name), f"set {name} up")
+def set_up(name: str) -> NetlinkMessage:
+    return NetlinkMessage(_NEWLINK, 0, _link(UP, UP) + text(_IFLA_IFNAME, name), f"set {name} up")
 
 
-def set_master(name: str, master: int) -> Message:
+def set_master(name: str, master: int) -> NetlinkMessage:
     payload = _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MASTER, master)
-    return Message(_NEWLINK, 0, payload, f"attach {name} to its bridge")
+    return NetlinkMessage(_NEWLINK, 0, payload, f"attach {name} to its bridge")
 
 
-def set_port(name: str, *, hairpin: bool, isolated: bool) -> Message:
+def set_port(name: str, *, hairpin: bool, isolated: bool) -> NetlinkMessage:
     """Set how a port of a bridge behaves: `hairpin` lets packets go back to where they came from, an `isolated` one
     talks to the bridge itself and to no other isolated port."""
     kind = nested(
@@ -173,39 +175,41 @@ def set_port(name: str, *, hairpin: bool, isolated: bool) -> Message:
             attribute(_IFLA_BRPORT_ISOLATED, bytes([isolated])),
         ),
     )
-    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
+    return NetlinkMessage(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
 
 
-def set_mac(name: str, mac: str) -> Message:
+def set_mac(name: str, mac: str) -> NetlinkMessage:
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac))
-    return Message(_NEWLINK, 0, payload, f"set MAC of {name}")
+    return NetlinkMessage(_NEWLINK, 0, payload, f"set MAC of {name}")
 
 
-def set_mtu(name: str, mtu: int) -> Message:
-    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}")
+def set_mtu(name: str, mtu: int) -> NetlinkMessage:
+    return NetlinkMessage(
+        _NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + number(_IFLA_MTU, mtu), f"set MTU of {name}"
+    )
 
 
-def set_alias(name: str, alias: str) -> Message:
+def set_alias(name: str, alias: str) -> NetlinkMessage:
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_IFALIAS, alias.encode())
-    return Message(_NEWLINK, 0, payload, f"set alias of {name}")
+    return NetlinkMessage(_NEWLINK, 0, payload, f"set alias of {name}")
 
 
-def delete_link(name: str) -> Message:
-    return Message(_DELLINK, 0, _link() + text(_IFLA_IFNAME, name), f"delete interface {name}")
+def delete_link(name: str) -> NetlinkMessage:
+    return NetlinkMessage(_DELLINK, 0, _link() + text(_IFLA_IFNAME, name), f"delete interface {name}")
 
 
-def list_links(master: int = 0) -> Message:
+def list_links(master: int = 0) -> NetlinkMessage:
     """All interfaces, or those that are ports of a bridge."""
     payload = _link() + number(_IFLA_EXT_MASK, _SKIP_STATS)
     if master:
         payload += number(_IFLA_MASTER, master)
-    return Message(_GETLINK, 0, payload, "list interfaces")
+    return NetlinkMessage(_GETLINK, 0, payload, "list interfaces")
 
 
-def settle_link(name: str) -> Message:
+def settle_link(name: str) -> NetlinkMessage:
     """Ask for an interface. Before it answers, Linux 6.0 lets those that the interface is a port of know that its link
     is up, which it does in its own time otherwise; what is sent meanwhile is lost."""
-    return Message(_GETLINK, 0, _link() + text(_IFLA_IFNAME, name), f"look at interface {name}")
+    return NetlinkMessage(_GETLINK, 0, _link() + text(_IFLA_IFNAME, name), f"look at interface {name}")
 
 
 def parse_link(payload: bytes) -> Link:

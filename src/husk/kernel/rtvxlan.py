@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import msgspec
 
-from husk.kernel.netlink import CREATE, EXCLUSIVE, REPLACE, Message, attribute, attributes, nested, number, text
+from husk.kernel.netlink import CREATE, EXCLUSIVE, REPLACE, NetlinkMessage, attribute, attributes, nested, number, text
 from husk.kernel.rtnetlink import mac_bytes
 
 _NEWLINK = 16
@@ -41,7 +41,7 @@ _NDMSG = struct.Struct("=BxxxiHBB")
 Address = IPv4Address | IPv6Address
 
 
-class Tunnel(msgspec.Struct, frozen=True):
+class VxlanTunnel(msgspec.Struct, frozen=True):
     """The properties of a VXLAN interface that cannot be changed while it is there."""
 
     vni: int
@@ -60,7 +60,7 @@ class Forwarding(msgspec.Struct, frozen=True):
     host: Address | None
 
 
-def add_vxlan(name: str, mac: str, tunnel: Tunnel, mtu: int) -> Message:
+def add_vxlan(name: str, mac: str, tunnel: VxlanTunnel, mtu: int) -> NetlinkMessage:
     """A VXLAN interface that learns nothing and sends nothing to those whom it was not told of."""
     local = _VXLAN_LOCAL if tunnel.local.version == 4 else _VXLAN_LOCAL6
     data = nested(
@@ -73,17 +73,17 @@ def add_vxlan(name: str, mac: str, tunnel: Tunnel, mtu: int) -> Message:
     )
     payload = _link() + text(_IFLA_IFNAME, name) + attribute(_IFLA_ADDRESS, mac_bytes(mac)) + number(_IFLA_MTU, mtu)
     payload += nested(_IFLA_LINKINFO, text(_INFO_KIND, "vxlan"), data)
-    return Message(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add VXLAN {name}")
+    return NetlinkMessage(_NEWLINK, CREATE | EXCLUSIVE, payload, f"add VXLAN {name}")
 
 
-def parse_tunnel(payload: bytes) -> Tunnel | None:
+def parse_tunnel(payload: bytes) -> VxlanTunnel | None:
     """Of an interface as the kernel lists it; None for one that is no VXLAN."""
     info = attributes(attributes(payload[_IFINFO.size :]).get(_IFLA_LINKINFO, b""))
     if info.get(_INFO_KIND, b"").rstrip(b"\0") != b"vxlan":
         return None
     data = attributes(info.get(_INFO_DATA, b""))
     local = data.get(_VXLAN_LOCAL) or data.get(_VXLAN_LOCAL6) or bytes(4)
-    return Tunnel(
+    return VxlanTunnel(
         vni=int(struct.unpack("=I", data.get(_VXLAN_ID, bytes(4)))[0]),
         port=int(struct.unpack("!H", data.get(_VXLAN_PORT, bytes(2)))[0]),
         local=ip_address(local),
@@ -92,7 +92,7 @@ def parse_tunnel(payload: bytes) -> Tunnel | None:
     )
 
 
-def set_told_port(name: str) -> Message:
+def set_told_port(name: str) -> NetlinkMessage:
     """A port of a bridge that learns nothing, gets no frame that it was not told of, and whose side is asked for no
     neighbour: the bridge answers with those that the host knows."""
     off, on = b"\0", b"\1"
@@ -105,33 +105,33 @@ def set_told_port(name: str) -> Message:
         attribute(_PORT_NEIGHBOUR_SUPPRESSION, on),
     )
     kind = nested(_IFLA_LINKINFO, text(_INFO_SLAVE_KIND, "bridge"), data)
-    return Message(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
+    return NetlinkMessage(_NEWLINK, 0, _link() + text(_IFLA_IFNAME, name) + kind, f"configure port {name}")
 
 
-def add_remote(vxlan: int, mac: str, host: Address, link: int = 0) -> Message:
+def add_remote(vxlan: int, mac: str, host: Address, link: int = 0) -> NetlinkMessage:
     """Frames for the MAC go to this host, and no longer to another; by this link, or by any that leads there. That of
-    the interface itself (`Tunnel.link`) is not asked for this."""
+    the interface itself (`VxlanTunnel.link`) is not asked for this."""
     payload = _NDMSG.pack(socket.AF_BRIDGE, vxlan, _NUD_PERMANENT, _NTF_SELF, 0)
     payload += attribute(_NDA_LLADDR, mac_bytes(mac)) + attribute(_NDA_DST, host.packed)
     payload += number(_NDA_IFINDEX, link) if link else b""
-    return Message(_NEWNEIGH, CREATE | REPLACE, payload, f"send frames for {mac} to {host}")
+    return NetlinkMessage(_NEWNEIGH, CREATE | REPLACE, payload, f"send frames for {mac} to {host}")
 
 
-def delete_remote(vxlan: int, mac: str) -> Message:
+def delete_remote(vxlan: int, mac: str) -> NetlinkMessage:
     payload = _NDMSG.pack(socket.AF_BRIDGE, vxlan, 0, _NTF_SELF, 0) + attribute(_NDA_LLADDR, mac_bytes(mac))
-    return Message(_DELNEIGH, 0, payload, f"send no frames for {mac}")
+    return NetlinkMessage(_DELNEIGH, 0, payload, f"send no frames for {mac}")
 
 
-def delete_station(port: int, mac: str) -> Message:
+def delete_station(port: int, mac: str) -> NetlinkMessage:
     """Nothing happens to frames for the MAC that go to another port."""
     payload = _NDMSG.pack(socket.AF_BRIDGE, port, 0, _NTF_MASTER, 0) + attribute(_NDA_LLADDR, mac_bytes(mac))
-    return Message(_DELNEIGH, 0, payload, f"delete station {mac}")
+    return NetlinkMessage(_DELNEIGH, 0, payload, f"delete station {mac}")
 
 
-def list_forwarding(port: int) -> Message:
+def list_forwarding(port: int) -> NetlinkMessage:
     """Ask for the entries of both tables for a VXLAN interface that is a port of a bridge."""
     payload = _IFINFO.pack(socket.AF_BRIDGE, 0, port, 0, 0)
-    return Message(_GETNEIGH, 0, payload, "list who is reached through a VXLAN")
+    return NetlinkMessage(_GETNEIGH, 0, payload, "list who is reached through a VXLAN")
 
 
 def parse_forwarding(payload: bytes, port: int) -> Forwarding | None:

@@ -40,7 +40,7 @@ class Comparison(Struct, frozen=True):
     second: int = 0
 
 
-class Rule(Struct, frozen=True):
+class SeccompRule(Struct, frozen=True):
     names: Sequence[str]
     action: str
     errno: int = 1
@@ -60,7 +60,7 @@ class CompileError(Exception):
     """The library is missing or cannot express the filter."""
 
 
-def compile_filter(default: str, errno: int, architectures: Sequence[str], rules: Sequence[Rule]) -> bytes:
+def compile_filter(default: str, errno: int, architectures: Sequence[str], rules: Sequence[SeccompRule]) -> bytes:
     """The BPF program, as seccomp(2) takes it. Calls that the library does not know are left to the default action."""
     library = _load()
     context = library.seccomp_init(_action(default, errno))
@@ -81,7 +81,7 @@ def compile_filter(default: str, errno: int, architectures: Sequence[str], rules
         library.seccomp_release(context)
 
 
-def _add(library: ctypes.CDLL, context: int, rule: Rule) -> None:
+def _add(library: ctypes.CDLL, context: int, rule: SeccompRule) -> None:
     arguments = (_Argument * len(rule.arguments))(
         *(_Argument(item.argument, _operator(item.operator), item.value, item.second) for item in rule.arguments)
     )

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from husk.aio.loop_thread import ThreadBound
-from husk.api.edge.server import Edge
-from husk.api.http.limits import Limits
+from husk.api.edge.server import ApiEdge
+from husk.api.http.limits import HttpLimits
 from husk.client.client import Client
 from husk.client.http import Connection
 from husk.composition import Engine as Core
@@ -93,7 +93,7 @@ class Engine(Client):
     for another loop.
     """
 
-    def __init__(self, home: "ThreadBound[Edge]") -> None:
+    def __init__(self, home: "ThreadBound[ApiEdge]") -> None:
         super().__init__(self._dial)
         self._home = home
 
@@ -145,12 +145,12 @@ class Engine(Client):
 
 
 @asynccontextmanager
-async def _served(config: Config) -> AsyncIterator[Edge]:
+async def _served(config: Config) -> AsyncIterator[ApiEdge]:
     """The engine, and the edge that it is asked through."""
     try:
         await asyncio.to_thread(_require_files, config.data_root)
         async with Core.open(config, keeps=True) as core:
-            edge = Edge(core, limits=Limits())
+            edge = ApiEdge(core, limits=HttpLimits())
             try:
                 yield edge
             finally:
@@ -159,7 +159,7 @@ async def _served(config: Config) -> AsyncIterator[Edge]:
         await process.reap_all()
 
 
-async def _taken(edge: Edge, theirs: socket.socket) -> None:
+async def _taken(edge: ApiEdge, theirs: socket.socket) -> None:
     try:
         await asyncio.get_running_loop().connect_accepted_socket(edge.server, theirs)
     except BaseException:

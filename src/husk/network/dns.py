@@ -38,7 +38,7 @@ _RECORD = struct.Struct("!HHIH")  # kind, class, TTL, length
 _SAME_NAME = b"\xc0\x0c"
 
 
-class Query(Struct, frozen=True):
+class DnsQuery(Struct, frozen=True):
     """A message with one question; `name` is in lower case and without the last dot."""
 
     identity: int
@@ -51,32 +51,32 @@ class Query(Struct, frozen=True):
     edns: bool
 
 
-class Malformed(ValueError):
+class MalformedQuestion(ValueError):
     """Not a question that can be answered."""
 
 
-def parse(data: bytes) -> Query:
+def parse(data: bytes) -> DnsQuery:
     if len(data) < _HEADER.size:
-        raise Malformed("shorter than a header")
+        raise MalformedQuestion("shorter than a header")
     identity, flags, questions, answers, authorities, additional = _HEADER.unpack_from(data)
     if flags & _RESPONSE or questions != 1 or flags & _OPCODE:
-        raise Malformed("not one question")
+        raise MalformedQuestion("not one question")
     name, end = _name(data, _HEADER.size)
     if end + _KIND.size > len(data):
-        raise Malformed("cut off in its question")
+        raise MalformedQuestion("cut off in its question")
     kind, category = _KIND.unpack_from(data, end)
     end += _KIND.size
     if category not in (_IN, ANY):
-        raise Malformed(f"class {category}")
+        raise MalformedQuestion(f"class {category}")
     size, edns = _PLAIN_UDP, False
     if additional and not answers and not authorities and data[end : end + 1] == b"\0":
         try:
             what, payload, *_ = _RECORD.unpack_from(data, end + 1)
         except struct.error as error:
-            raise Malformed("cut off in its options") from error
+            raise MalformedQuestion("cut off in its options") from error
         if what == OPT:
             size, edns = max(payload, _PLAIN_UDP), True
-    return Query(identity, flags, name, kind, data[_HEADER.size : end], size, edns)
+    return DnsQuery(identity, flags, name, kind, data[_HEADER.size : end], size, edns)
 
 
 def _name(data: bytes, offset: int) -> tuple[str, int]:
@@ -84,14 +84,14 @@ def _name(data: bytes, offset: int) -> tuple[str, int]:
     start = offset
     while True:
         if offset >= len(data):
-            raise Malformed("cut off in a name")
+            raise MalformedQuestion("cut off in a name")
         length = data[offset]
         offset += 1
         if not length:
             return ".".join(labels).lower(), offset
         # A compressed name has nothing to point to before the first question.
         if length > 63 or offset + length > len(data) or offset + length - start > _LONGEST_NAME:
-            raise Malformed("a label that is too long")
+            raise MalformedQuestion("a label that is too long")
         labels.append(data[offset : offset + length].decode("latin-1"))
         offset += length
 
@@ -101,25 +101,25 @@ def encode_name(name: str) -> bytes:
     for label in name.rstrip(".").split("."):
         raw = label.encode("latin-1", errors="replace")
         if not 0 < len(raw) <= 63:
-            raise Malformed(f"invalid name {name!r}")
+            raise MalformedQuestion(f"invalid name {name!r}")
         encoded += bytes([len(raw)]) + raw
     if len(encoded) > _LONGEST_NAME - 1:
-        raise Malformed(f"invalid name {name!r}")
+        raise MalformedQuestion(f"invalid name {name!r}")
     return encoded + b"\0"
 
 
-def addresses(query: Query, found: Sequence[IPv4Address | IPv6Address]) -> bytes:
+def addresses(query: DnsQuery, found: Sequence[IPv4Address | IPv6Address]) -> bytes:
     """The answer to a question for addresses; without any it says that the name exists and has none of that kind."""
     wanted = [address for address in found if query.kind in (ANY, A if address.version == 4 else AAAA)]
     return _response(query, [_record(A if one.version == 4 else AAAA, one.packed) for one in wanted])
 
 
-def names(query: Query, found: Sequence[str]) -> bytes:
+def names(query: DnsQuery, found: Sequence[str]) -> bytes:
     """The answer to a question for the names of an address."""
     return _response(query, [_record(PTR, encode_name(name)) for name in found])
 
 
-def failure(query: Query, code: int) -> bytes:
+def failure(query: DnsQuery, code: int) -> bytes:
     return _response(query, [], code)
 
 
@@ -133,7 +133,7 @@ def refusal(data: bytes, code: int = FORMAT_ERROR) -> bytes | None:
     return _HEADER.pack(identity, _RESPONSE | (flags & (_OPCODE | _WANTED)) | code, 0, 0, 0, 0)
 
 
-def fit(query: Query, response: bytes) -> bytes:
+def fit(query: DnsQuery, response: bytes) -> bytes:
     """The response as it goes over UDP: when it is too large, only the news that TCP is needed."""
     if len(response) <= query.size:
         return response
@@ -142,7 +142,7 @@ def fit(query: Query, response: bytes) -> bytes:
     return _HEADER.pack(query.identity, flags, 1, 0, 0, 1 if options else 0) + query.question + options
 
 
-def answers(query: Query, response: bytes) -> bool:
+def answers(query: DnsQuery, response: bytes) -> bool:
     """Return True if a message that came in answers this question: others are somebody's attempt to deceive."""
     if len(response) < _HEADER.size:
         return False
@@ -178,7 +178,7 @@ def _options() -> bytes:
     return b"\0" + _RECORD.pack(OPT, _OUR_UDP, 0, 0)
 
 
-def _response(query: Query, records: list[bytes], code: int = NO_ERROR) -> bytes:
+def _response(query: DnsQuery, records: list[bytes], code: int = NO_ERROR) -> bytes:
     flags = _RESPONSE | _AVAILABLE | (query.flags & _WANTED) | code
     options = _options() if query.edns else b""
     header = _HEADER.pack(query.identity, flags, 1, len(records), 0, 1 if options else 0)

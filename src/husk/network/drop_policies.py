@@ -93,7 +93,7 @@ def look(interfaces: Collection[str]) -> list[DropPolicy]:
     ]
 
 
-class Remembered:
+class RememberedPolicies:
     """The findings of `look`, as long as nobody changes any rule: a monitor may ask every second, and to list all
     rules of a host takes milliseconds in which no port is published."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
 from husk.kernel import rtaddresses, sysctl
-from husk.kernel.netlink import Message, NetlinkSocket
+from husk.kernel.netlink import NetlinkMessage, NetlinkSocket
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def parent(interface: str) -> None:
     _set(interface, _UNTAUGHT)
 
 
-def static_entries(bridge: int, port: int, mac: str, addresses: Iterable[Address]) -> list[Message]:
+def static_entries(bridge: int, port: int, mac: str, addresses: Iterable[Address]) -> list[NetlinkMessage]:
     """Make the messages that tell the host and the bridge where an endpoint is, whoever claims to be it."""
     if not mac:
         return []

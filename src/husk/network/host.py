@@ -87,7 +87,7 @@ class BridgeState(NamedTuple):
     taken: tuple[str, ...] = ()
 
 
-class Surroundings(Struct, frozen=True):
+class HostSurroundings(Struct, frozen=True):
     """The bridge, the addresses, the networks and the MTU that the host has already."""
 
     bridge: rtnetlink.Link | None
@@ -100,7 +100,7 @@ class Surroundings(Struct, frozen=True):
     taken6: Sequence[IPv6Network] = ()
 
 
-def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface | None:
+def decide(plan: BridgePlan, surroundings: HostSurroundings) -> IPv4Interface | None:
     """The bridge's address, if it has one: configured, else what it was, else from the first free pool."""
     if not plan.ipv4:
         return None
@@ -124,7 +124,7 @@ def decide(plan: BridgePlan, surroundings: Surroundings) -> IPv4Interface | None
     return ipam.first_host(ipam.choose_subnet(plan.pools, surroundings.taken))
 
 
-def decide_6(plan: BridgePlan, surroundings: Surroundings) -> IPv6Interface | None:
+def decide_6(plan: BridgePlan, surroundings: HostSurroundings) -> IPv6Interface | None:
     """The bridge's IPv6 address, if it has one."""
     if plan.bip6:
         return IPv6Interface(plan.bip6)
@@ -133,15 +133,15 @@ def decide_6(plan: BridgePlan, surroundings: Surroundings) -> IPv6Interface | No
     return None
 
 
-class Host:
+class HostNetwork:
     """The host's links, addresses and routes, looked at once for any number of bridges. See `looking`."""
 
     def __init__(self, netlink: NetlinkSocket) -> None:
         self.netlink = netlink
         self.links = {link.index: link for link in map(rtnetlink.parse_link, netlink.dump(rtnetlink.list_links()))}
         self.by_name = {link.name: link for link in self.links.values()}
-        addresses: list[rtaddresses.Address] = []
-        routes: list[rtaddresses.Route] = []
+        addresses: list[rtaddresses.InterfaceAddress] = []
+        routes: list[rtaddresses.KernelRoute] = []
         for version in (4, 6):
             try:
                 listed = netlink.dump(rtaddresses.list_addresses(version))
@@ -168,7 +168,7 @@ class Host:
         self._reached[interface.version].append((index, interface.network))
         self._addresses.setdefault(index, []).append(interface)
 
-    def around(self, interface: str) -> Surroundings:
+    def around(self, interface: str) -> HostSurroundings:
         """Collect what the host has around this bridge. Conflict if the interface is no bridge."""
         bridge = self.by_name.get(interface)
         if bridge is not None and bridge.kind != "bridge":
@@ -179,7 +179,7 @@ class Host:
             [network for index, network in self._reached[version] if index != own_index] for version in (4, 6)
         )
         servers = self._resolvers
-        return Surroundings(
+        return HostSurroundings(
             bridge=bridge,
             own=[one for one in own if isinstance(one, IPv4Interface)],
             taken=cast(list[IPv4Network], taken + [one for one in servers if one.version == 4]),
@@ -222,19 +222,19 @@ class Host:
 
 
 @contextmanager
-def looking() -> Iterator[Host]:
+def looking() -> Iterator[HostNetwork]:
     """The host, while nobody else chooses subnets: two daemons that start at once must not choose the same. Blocks."""
     with namespaces.exclusive(), NetlinkSocket() as netlink:
-        yield Host(netlink)
+        yield HostNetwork(netlink)
 
 
 def used(without: Collection[str]) -> tuple[str, ...]:
     """The subnets that this host reaches, but by these interfaces; of very many the first. Blocks."""
     with NetlinkSocket() as netlink:
-        return Host(netlink).used(without)
+        return HostNetwork(netlink).used(without)
 
 
-def ensure(plan: BridgePlan, host: Host) -> BridgeState:
+def ensure(plan: BridgePlan, host: HostNetwork) -> BridgeState:
     """Create the bridge or repair it, and let the host forward packets. Blocks: call from a thread."""
     surroundings = host.around(plan.interface)
     if plan.ipv6:
@@ -367,7 +367,7 @@ def addresses_of(servers: Iterable[str]) -> list[IPv4Network | IPv6Network]:
 
 
 def _ensure_bridge(
-    netlink: NetlinkSocket, plan: BridgePlan, surroundings: Surroundings, state: BridgeState
+    netlink: NetlinkSocket, plan: BridgePlan, surroundings: HostSurroundings, state: BridgeState
 ) -> tuple[int, str]:
     """Bring the bridge to this state, asking the kernel for no more than is missing; its index, and its MAC if ours."""
     name, link = plan.interface, surroundings.bridge
@@ -428,7 +428,7 @@ def _ensure_forwarding(allowed: bool) -> None:
         sysctl.write(_FORWARDING, "1")
 
 
-def _ensure_forwarding_6(host: Host, allowed: bool) -> None:
+def _ensure_forwarding_6(host: HostNetwork, allowed: bool) -> None:
     if sysctl.read(_FORWARDING_6) == "1":
         return
     if not allowed:

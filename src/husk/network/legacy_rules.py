@@ -64,7 +64,7 @@ def _loaded(names: Mapping[str, Path]) -> list[str]:
     return found
 
 
-class Remembered:
+class RememberedRules:
     """The findings of `look`, kept for some seconds."""
 
     def __init__(self, names: Mapping[str, Path] = NAMES) -> None:

@@ -2,9 +2,9 @@
 
     container ── bridge ── VXLAN ══ UDP between hosts ══ VXLAN ── bridge ── container
 
-Nothing is learned and nothing is flooded: who is on which host is told by the engine (`Peer`) and written into the
-kernel's tables (`peers`), and the bridge answers questions for neighbours (ARP, ND) with what it was told. The kernel
-carries packets by itself: a daemon that ends changes nothing, and one that starts compares and corrects.
+Nothing is learned and nothing is flooded: who is on which host is told by the engine (`OverlayPeer`) and written into
+the kernel's tables (`peers`), and the bridge answers questions for neighbours (ARP, ND) with what it was told. The
+kernel carries packets by itself: a daemon that ends changes nothing, and one that starts compares and corrects.
 
 Every host has the network's gateway on its own bridge, at the same address and with the same MAC: containers leave
 their network on the host that they are on, and a gateway is never looked for on another host. So the host needs an
@@ -26,10 +26,10 @@ from msgspec import Struct
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, rtvxlan
 from husk.kernel.netlink import NetlinkSocket
-from husk.kernel.rtvxlan import Tunnel
+from husk.kernel.rtvxlan import VxlanTunnel
 from husk.network import hardening, host, peers
 from husk.network.ipam import mac_address
-from husk.network.peers import Peer, Roll, Tables
+from husk.network.peers import OverlayPeer, Roll, Tables
 from husk.network.sandbox import Lease
 
 # IPv4 or IPv6, UDP, VXLAN and the frame's own head, in front of the packet.
@@ -65,10 +65,10 @@ class OverlaySettings(Struct, frozen=True):
     # The interface that leads to other hosts, where only that one may; `local` is a link-local address on it then.
     link: str = ""
 
-    def tunnel(self) -> Tunnel:
+    def tunnel(self) -> VxlanTunnel:
         """OSError where `link` is not there. Blocks."""
         link = socket.if_nametoindex(self.link) if self.link else 0
-        return Tunnel(self.vni, self.port, ip_address(self.local), link=link)
+        return VxlanTunnel(self.vni, self.port, ip_address(self.local), link=link)
 
     @property
     def mac(self) -> str:
@@ -109,7 +109,7 @@ class Overlay:
     def __init__(self, settings: OverlaySettings) -> None:
         self._settings = settings
         self._changing = asyncio.Lock()
-        self._peers: tuple[Peer, ...] | None = None
+        self._peers: tuple[OverlayPeer, ...] | None = None
         # What the kernel was told last, and to which interfaces; None where that is not known.
         self._told: ToldPeers | None = None
 
@@ -132,7 +132,7 @@ class Overlay:
         except OSError:
             return False
 
-    async def tell(self, peers: Iterable[Peer]) -> int:
+    async def tell(self, peers: Iterable[OverlayPeer]) -> int:
         """These are all endpoints of the network, this host's own among them or not. How much had to be changed."""
         async with self._changing:
             self._peers = tuple(peers)
@@ -145,7 +145,7 @@ class Overlay:
         if self._peers is not None:
             self._tell(self._peers)
 
-    def _tell(self, members: tuple[Peer, ...]) -> int:
+    def _tell(self, members: tuple[OverlayPeer, ...]) -> int:
         """Tell the kernel of peers. What fails, or is cut off, is done anew from what the kernel has then. Blocks."""
         told, self._told = self._told, None
         self._told, count = tell(self._settings, members, told)
@@ -212,7 +212,7 @@ class ToldPeers(NamedTuple):
 
 
 def tell(
-    settings: OverlaySettings, members: Collection[Peer], told: ToldPeers | None = None
+    settings: OverlaySettings, members: Collection[OverlayPeer], told: ToldPeers | None = None
 ) -> tuple[ToldPeers | None, int]:
     """Bring the kernel's tables to these peers, in one batch; what was told then, and how many messages it took.
     Without `told` they are compared with what the kernel has. Blocks."""

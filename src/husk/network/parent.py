@@ -18,7 +18,7 @@ _MOST_VLANS = 4094
 
 
 def prepare(
-    settings: BridgeSettings, parent_link: ParentLink, plan: host.BridgePlan, around: host.Host
+    settings: BridgeSettings, parent_link: ParentLink, plan: host.BridgePlan, around: host.HostNetwork
 ) -> host.BridgeState:
     made = _ensure_parent(settings, around)
     parent = socket.if_nametoindex(settings.interface)
@@ -33,7 +33,7 @@ def prepare(
     return host.BridgeState(gateway, settings.mtu, gateway6)
 
 
-def _ensure_parent(settings: BridgeSettings, around: host.Host) -> bool:
+def _ensure_parent(settings: BridgeSettings, around: host.HostNetwork) -> bool:
     """Make the parent if it is to be ours; whether it had to be made."""
     name = settings.interface
     if name in around.by_name:
@@ -48,7 +48,7 @@ def _ensure_parent(settings: BridgeSettings, around: host.Host) -> bool:
     return True
 
 
-def _add_alone(name: str, around: host.Host) -> None:
+def _add_alone(name: str, around: host.HostNetwork) -> None:
     (error,) = around.netlink.attempt([rtnetlink.add_dummy(name)])
     if error is not None and error.errno in _NO_SUCH_KIND:
         # A pair of interfaces, one of which nobody uses, leads nowhere just as well.
@@ -61,7 +61,7 @@ def _add_alone(name: str, around: host.Host) -> None:
         raise error
 
 
-def _add_vlan(name: str, around: host.Host) -> None:
+def _add_vlan(name: str, around: host.HostNetwork) -> None:
     """The parent `eth0.10` is the 802.1q network 10 of eth0."""
     below, _, number = name.rpartition(".")
     if below not in around.by_name or not (number.isascii() and number.isdigit()):
@@ -75,7 +75,7 @@ def _add_vlan(name: str, around: host.Host) -> None:
         raise error
 
 
-def _probe(parent_link: ParentLink, parent: int, around: host.Host) -> None:
+def _probe(parent_link: ParentLink, parent: int, around: host.HostNetwork) -> None:
     """Try such an interface on this parent: better known now than at a start if the kernel makes it. Or SystemFault."""
     name = "hk" + os.urandom(5).hex()
     (error,) = around.netlink.attempt([sandbox.add_link_on_parent(parent_link, name, parent)])

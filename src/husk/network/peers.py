@@ -13,14 +13,14 @@ from typing import TypeVar
 from msgspec import Struct
 
 from husk.kernel import rtaddresses, rtvxlan
-from husk.kernel.netlink import Message
+from husk.kernel.netlink import NetlinkMessage
 
 Address = IPv4Address | IPv6Address
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Peer(Struct, frozen=True):
+class OverlayPeer(Struct, frozen=True):
     """An endpoint of the network: its address there, its MAC, and the address of the host that it is on."""
 
     address: str
@@ -39,7 +39,7 @@ class Tables(Struct, frozen=True):
     hosts: Mapping[str, Address]
 
 
-def wanted(peers: Iterable[Peer], local: str) -> Tables:
+def wanted(peers: Iterable[OverlayPeer], local: str) -> Tables:
     """Those of this host itself, whose address is `local`, are on its own bridge and not among them; nor are those of
     hosts with an address of the other version of IP, which VXLAN does not reach from there."""
     here = ip_address(local)
@@ -58,7 +58,7 @@ def wanted(peers: Iterable[Peer], local: str) -> Tables:
 class Roll:
     """The peers that were told last. What a change is then takes no look at the kernel's tables, nor at other peers."""
 
-    def __init__(self, local: str, peers: Iterable[Peer] = ()) -> None:
+    def __init__(self, local: str, peers: Iterable[OverlayPeer] = ()) -> None:
         self._local = local
         self._peers = {peer.address: peer for peer in peers}
         # The addresses behind each MAC.
@@ -66,11 +66,11 @@ class Roll:
         for peer in self._peers.values():
             self._behind.setdefault(_mac(peer), set()).add(peer.address)
 
-    def change(self, peers: Iterable[Peer]) -> tuple[Tables, Tables]:
+    def change(self, peers: Iterable[OverlayPeer]) -> tuple[Tables, Tables]:
         """These are told now. The tables before and after, as far as they differ: all that is behind a MAC whose peers
         have changed."""
         known, told = self._peers, {peer.address: peer for peer in peers}
-        changed: list[tuple[Peer | None, Peer | None]] = [
+        changed: list[tuple[OverlayPeer | None, OverlayPeer | None]] = [
             (known.get(address), peer) for address, peer in told.items() if known.get(address) != peer
         ]
         changed += [(known[address], None) for address in known.keys() - told.keys()]
@@ -89,7 +89,7 @@ class Roll:
         return before, after
 
 
-def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: int = 0) -> list[Message]:
+def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: int = 0) -> list[NetlinkMessage]:
     """Messages that make the kernel's tables those that are wanted; none where they are. `link` is the one interface
     that leads to hosts, or 0."""
     return [
@@ -109,7 +109,7 @@ def difference(present: Tables, wanted: Tables, bridge: int, vxlan: int, link: i
     ]
 
 
-def _mac(peer: Peer) -> str:
+def _mac(peer: OverlayPeer) -> str:
     return peer.mac.replace("-", ":").lower()
 
 

@@ -67,7 +67,7 @@ class PublishedPort(msgspec.Struct, frozen=True):
         return not self.host_port
 
 
-class Target(msgspec.Struct, frozen=True):
+class PortTarget(msgspec.Struct, frozen=True):
     """The place where a container is reached: its addresses, and for which of them no address of the host stands."""
 
     ipv4: str = ""
@@ -112,7 +112,7 @@ class PortTaken(HuskError):
     """A port cannot be published; the message says which, and why."""
 
 
-class Ports:
+class HostPorts:
     """The ports of the host that this daemon's containers have. Nothing here blocks."""
 
     def __init__(self, relays: Relays | None = None) -> None:
@@ -125,7 +125,7 @@ class Ports:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+    def take(self, requests: Sequence[PortRequest], target: PortTarget) -> list[PublishedPort]:
         """Hold a port for each request, or none at all."""
         taken: list[PublishedPort] = []
         try:
@@ -136,7 +136,7 @@ class Ports:
             raise
         return taken
 
-    def taking(self, requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+    def taking(self, requests: Sequence[PortRequest], target: PortTarget, taken: list[PublishedPort]) -> Iterator[None]:
         """As `take`, and stop now and then so that others have a turn. What is in `taken` is the caller's to give back,
         also when this fails."""
         search = _Search(cache(_listens), _ephemeral())
@@ -187,7 +187,7 @@ class Ports:
             held.close()
 
     def _take(
-        self, request: PortRequest, target: Target, search: "_Search", taken: list[PublishedPort]
+        self, request: PortRequest, target: PortTarget, search: "_Search", taken: list[PublishedPort]
     ) -> Iterator[None]:
         failure: PortTaken | None = None
         opened: list[PublishedPort] = []
@@ -338,7 +338,7 @@ def _ephemeral() -> tuple[int, int]:
     return _DEFAULT_EPHEMERAL
 
 
-def retargeted(ports: Sequence[PublishedPort], target: Target) -> list[PublishedPort] | None:
+def retargeted(ports: Sequence[PublishedPort], target: PortTarget) -> list[PublishedPort] | None:
     """The same ports for a container that is reached there now; None when others have to be found for it."""
     moved = []
     for port in ports:

@@ -89,7 +89,7 @@ def remove(settings: BridgeSettings, firewall: Firewall) -> None:
         firewall.remove_network(settings.interface)
 
 
-def _recover(opening: Opening, around: host.Host, master: int, new: bool, versions: frozenset[int]) -> None:
+def _recover(opening: Opening, around: host.HostNetwork, master: int, new: bool, versions: frozenset[int]) -> None:
     """Remove or put back what an earlier daemon has left of endpoints; without such, `recovery` is not loaded."""
 
     # A bridge that has just been made has no ports, and its number says nothing about those of another.
@@ -100,7 +100,7 @@ def _recover(opening: Opening, around: host.Host, master: int, new: bool, versio
     recovery.reattach(around.netlink, around.by_name, master, opening.leases, isolated, versions)
 
 
-def _prepare(opening: Opening, around: host.Host, firewall: Firewall) -> host.BridgeState:
+def _prepare(opening: Opening, around: host.HostNetwork, firewall: Firewall) -> host.BridgeState:
     settings, subnet, leases, spare = opening
     plan = host.BridgePlan(
         interface=validate_interface(settings.interface),

@@ -56,10 +56,10 @@ add rule ip husk-names output ip daddr {address} tcp dport {port} dnat to {addre
 """
 
 # The response to a question the daemon can answer itself, None for one that others must answer.
-Answer = Callable[[dns.Query], bytes | None]
+Answer = Callable[[dns.DnsQuery], bytes | None]
 # The servers to ask, best first; none for a container that may not ask anybody.
 Servers = Callable[[], Sequence[str]]
-Ask = Callable[[str, dns.Query, bytes], Awaitable[bytes]]
+Ask = Callable[[str, dns.DnsQuery, bytes], Awaitable[bytes]]
 
 
 class Budget:
@@ -174,7 +174,7 @@ class Resolver:
         """A question over UDP."""
         try:
             query = dns.parse(data)
-        except dns.Malformed:
+        except dns.MalformedQuestion:
             self._send(dns.refusal(data), sender)
             return
         response = self._answer(query)
@@ -186,14 +186,14 @@ class Resolver:
             self._budget.spend(_OF_OTHERS)
             self._tasks.spawn(self._forward_datagram(query, data, sender), "forward a question for a name")
 
-    async def _forward_datagram(self, query: dns.Query, data: bytes, sender: tuple[str, int]) -> None:
+    async def _forward_datagram(self, query: dns.DnsQuery, data: bytes, sender: tuple[str, int]) -> None:
         try:
             response = await self._forward(query, data, _ask_by_datagram)
         finally:
             self._quota.give_back(self._who)
         self._send(dns.fit(query, response), sender)
 
-    async def _forward(self, query: dns.Query, data: bytes, ask: Ask) -> bytes:
+    async def _forward(self, query: dns.DnsQuery, data: bytes, ask: Ask) -> bytes:
         """The answer of the first server that has one; the last failure when none has."""
         failure = dns.failure(query, dns.SERVER_FAILURE)
         for server in self._servers()[:_MOST_SERVERS]:
@@ -245,12 +245,12 @@ class Resolver:
     async def _reply(self, data: bytes) -> bytes | None:
         try:
             query = dns.parse(data)
-        except dns.Malformed:
+        except dns.MalformedQuestion:
             return dns.refusal(data)
         return self._answer(query) or await self._forward(query, data, _ask_by_stream)
 
 
-async def _ask_by_datagram(server: str, query: dns.Query, data: bytes) -> bytes:
+async def _ask_by_datagram(server: str, query: dns.DnsQuery, data: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     # A port of its own for each question: who does not see the question cannot guess where to send a false answer.
     with _socket(server, socket.SOCK_DGRAM) as channel:
@@ -264,7 +264,7 @@ async def _ask_by_datagram(server: str, query: dns.Query, data: bytes) -> bytes:
     raise _false()
 
 
-async def _ask_by_stream(server: str, query: dns.Query, data: bytes) -> bytes:
+async def _ask_by_stream(server: str, query: dns.DnsQuery, data: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     channel = _socket(server, socket.SOCK_STREAM)
     try:

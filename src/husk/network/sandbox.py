@@ -17,7 +17,7 @@ import msgspec
 
 from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.kernel import namespaces, rtaddresses, rtnetlink, sysctl
-from husk.kernel.netlink import Message, NetlinkSocket
+from husk.kernel.netlink import NetlinkMessage, NetlinkSocket
 from husk.network import hardening
 from husk.network.ipam import mac_address
 
@@ -258,7 +258,7 @@ def port_of(
     isolated: bool,
     known: Iterable[IPv4Address | IPv6Address],
     settings: int | None = None,
-) -> list[Message]:
+) -> list[NetlinkMessage]:
     name = lease.host_interface
     hardening.port(name, settings)
     return [
@@ -272,7 +272,7 @@ def port_of(
 
 def add_link_on_parent(
     parent_link: ParentLink, name: str, parent: int, mac: str = "", namespace: int | None = None, mtu: int = 0
-) -> Message:
+) -> NetlinkMessage:
     if parent_link.kind == "macvlan":
         return rtnetlink.add_macvlan(name, parent, mode=parent_link.mode, mac=mac, namespace=namespace, mtu=mtu)
     return rtnetlink.add_ipvlan(

@@ -23,7 +23,7 @@ from husk.registry.failures import Refusal, read_refusal
 from husk.registry.headers import readable
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.urls import split_url
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Authorizer:
             if response.status == 200:
                 try:
                     return decode(body, _TokenAnswer)
-                except Malformed as error:
+                except MalformedDocument as error:
                     raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
             refusal = read_refusal(response.status, challenges_of(response), body)
             kind = TokenRefused if response.status in (400, 401, 403) else TokenMissing

@@ -28,7 +28,7 @@ from husk.registry.headers import readable
 from husk.registry.manifest import INDEX_TYPES, MANIFEST_TYPES, Descriptor, refuse_schema1
 from husk.registry.reference import DOCKER_HUB, Reference, validate_digest, validate_domain
 from husk.registry.search import SearchResult, search
-from husk.registry.session import Refused, Session
+from husk.registry.session import RegistryRefused, RegistrySession
 from husk.registry.transport import (
     Interrupted,
     Transport,
@@ -38,9 +38,9 @@ from husk.registry.transport import (
     pieces_of,
     read_limited,
 )
-from husk.registry.upload import Target
+from husk.registry.upload import PushTarget
 from husk.registry.web import WebFile, open_file
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.urls import split_url
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class RegistryClient:
         self._transport = Transport(user_agent, insecure, proxies=proxies, mirrors=mirrors)
         self._attempts = attempts
         self._authorizer = Authorizer(self._transport)
-        self._session = Session(self._transport, self._authorizer)
+        self._session = RegistrySession(self._transport, self._authorizer)
         self._mirrors = _mirrors(mirrors)
         self._backoff = backoff
 
@@ -148,7 +148,7 @@ class RegistryClient:
         try:
             async with self._open(endpoint, ref, target, auth, {"Accept": _ACCEPT}) as response:
                 body = await read_limited(response, LARGEST_MANIFEST)
-        except Refused as error:
+        except RegistryRefused as error:
             if error.refusal.transient:
                 raise
             raise manifest_error(error.refusal, ref) from error
@@ -184,13 +184,13 @@ class RegistryClient:
         try:
             async with self._open(endpoint, ref, target, auth, {}) as response:
                 body = await read_limited(response, LARGEST_MANIFEST)
-        except Refused as error:
+        except RegistryRefused as error:
             if error.refusal.transient:
                 raise
             raise manifest_error(error.refusal, ref) from error
         try:
             listed = decode(body, _Tags)
-        except Malformed as error:
+        except MalformedDocument as error:
             raise SystemFault(f"error unmarshalling content: not a list of tags: {error}") from error
         try:
             following = response.links.get("next")
@@ -238,8 +238,8 @@ class RegistryClient:
                 if offset == descriptor.size:
                     return
                 raise _wrong_layer(descriptor)  # complete by HTTP's own count, and yet short: trying again is no use
-            except (Unreachable, Interrupted, Refused) as error:
-                if isinstance(error, Refused) and not error.refusal.transient:
+            except (Unreachable, Interrupted, RegistryRefused) as error:
+                if isinstance(error, RegistryRefused) and not error.refusal.transient:
                     short = error.refusal.status == 416  # the blob ends before the byte that is still missing
                     raise _wrong_layer(descriptor) if short else blob_error(error.refusal, ref) from error
                 if offset == descriptor.size:
@@ -249,7 +249,7 @@ class RegistryClient:
                     raise SystemFault(f"download failed after attempts={failed}: {error}") from error
                 await self._pause(failed, error, on_retry)
 
-    async def target(self, ref: Reference, auth: Credentials | None = None) -> Target:
+    async def target(self, ref: Reference, auth: Credentials | None = None) -> PushTarget:
         """The repository of `ref`, to push to. Mirrors are for pulling only."""
         host = self._endpoints(ref)[-1].host
         base = await self._transport.locate(host)
@@ -258,7 +258,7 @@ class RegistryClient:
         except Unreachable:
             self._transport.forget(host)
             raise
-        return Target(self._session, base, ref, auth or NOBODY, self._pause)
+        return PushTarget(self._session, base, ref, auth or NOBODY, self._pause)
 
     async def search(self, term: str, limit: int, auth: Credentials | None = None) -> list[SearchResult]:
         """Repositories that fit `term`, which may begin with a registry's address."""
@@ -299,7 +299,7 @@ class RegistryClient:
         for mirror in mirrors:
             try:
                 return await fetch(mirror)
-            except (HuskError, Refused) as error:
+            except (HuskError, RegistryRefused) as error:
                 log.warning("mirror %s cannot serve %s: %s", mirror.url, ref.familiar, error)
         return await fetch(registry)
 
@@ -343,14 +343,14 @@ class RegistryClient:
         while True:
             try:
                 return await fetch(ref, endpoint, target, auth)
-            except (Interrupted, Refused) as error:
+            except (Interrupted, RegistryRefused) as error:
                 failed += 1
                 if failed >= _MANIFEST_TRIES or _is_long(error):
                     raise SystemFault(str(error)) from error
                 await self._pause(failed, error, None)
 
     async def _pause(self, failed: int, error: Exception, on_retry: OnRetry | None) -> None:
-        asked = error.pause if isinstance(error, Refused) else 0.0
+        asked = error.pause if isinstance(error, RegistryRefused) else 0.0
         seconds = min(max(self._backoff * 2 ** (failed - 1), asked), _LONGEST_PAUSE)
         log.info("retrying in %.1f seconds after: %s", seconds, error)
         if on_retry is not None:
@@ -381,7 +381,7 @@ async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[b
 
 def _is_long(error: Exception) -> bool:
     """Tell if a registry wants a pause of which somebody should be told."""
-    return isinstance(error, Refused) and (error.refusal.status == _TOO_MANY or error.pause > _LONGEST_SILENCE)
+    return isinstance(error, RegistryRefused) and (error.refusal.status == _TOO_MANY or error.pause > _LONGEST_SILENCE)
 
 
 def _wrong_layer(descriptor: Descriptor) -> SystemFault:

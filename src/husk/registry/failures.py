@@ -12,7 +12,7 @@ import msgspec
 from husk.errors import HuskError, NotFound, SystemFault
 from husk.registry.challenges import Challenge
 from husk.registry.reference import Reference
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.json_faults import in_go_words
 
 _LONGEST_QUOTE = 512
@@ -68,7 +68,7 @@ def read_refusal(status: int, challenges: Sequence[Challenge], body: bytes) -> R
 def _from_body(status: int, body: bytes) -> Refusal:
     try:
         problems = msgspec.convert(_with_small_names(decode(body)), _Problems)
-    except Malformed as error:
+    except MalformedDocument as error:
         why = in_go_words(body, str(error)).removeprefix("invalid JSON: ")
     except msgspec.ValidationError as error:
         why = str(error)

@@ -12,7 +12,7 @@ import msgspec
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.registry.reference import validate_digest
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.patterns import pattern
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
@@ -91,7 +91,7 @@ def parse_manifest(body: bytes, media_type: str) -> ImageManifest | Index:
     refuse_schema1(announced)
     try:
         document = decode(body, _Document, most=_MOST_VALUES)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise SystemFault(f"error unmarshalling content: not an image manifest: {error}") from error
     if document.schema_version == 1:
         raise _schema1()
@@ -158,7 +158,7 @@ def referenced(body: bytes) -> list[Descriptor]:
         document = decode(body, _Document, most=_MOST_VALUES)
         found = [*([document.config] if document.config else []), *(document.layers or [])]
         _check(found)
-    except (Malformed, SystemFault):
+    except (MalformedDocument, SystemFault):
         return []
     return found
 

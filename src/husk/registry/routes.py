@@ -33,7 +33,7 @@ _LOOPBACK_ADDRESSES = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("
 _HUB = "docker.io"
 
 
-class Rules(Struct, frozen=True):
+class RouteRules(Struct, frozen=True):
     """The hosts to which connections may be open: names with their ports, and networks."""
 
     names: frozenset[str]
@@ -44,7 +44,7 @@ class Rules(Struct, frozen=True):
         return bool(addresses) and all(any(one in net for net in self.networks) for one in map(_unmapped, addresses))
 
 
-class Way(Struct, frozen=True):
+class ConnectionWay(Struct, frozen=True):
     """The way of one connection; without `addresses` it goes to any that the name has, or where the proxy finds it."""
 
     open: bool
@@ -52,7 +52,7 @@ class Way(Struct, frozen=True):
     addresses: tuple[Address, ...] = ()
 
 
-def parse_insecure(entries: Sequence[str]) -> Rules:
+def parse_insecure(entries: Sequence[str]) -> RouteRules:
     """The rules in `--insecure-registry` values; loopback is always among the networks."""
     names: set[str] = set()
     networks: list[Network] = [ipaddress.ip_network(text) for text in _LOOPBACK]
@@ -65,27 +65,29 @@ def parse_insecure(entries: Sequence[str]) -> Rules:
         except ValueError:
             pass
         names.add(bare.lower())
-    return Rules(frozenset(names), tuple(networks))
+    return RouteRules(frozenset(names), tuple(networks))
 
 
-async def find_way(url: str, rules: Rules, proxies: Proxies, resolve: Resolve) -> Way:
+async def find_way(url: str, rules: RouteRules, proxies: Proxies, resolve: Resolve) -> ConnectionWay:
     """The way to the host of `url`."""
     proxy = proxy_for(url, proxies)
     if proxy is not None and proxy.startswith("https:") and url.startswith("https:"):
-        return Way(False, proxy)  # the connection to the proxy has the same TLS settings: its certificate matters
+        return ConnectionWay(
+            False, proxy
+        )  # the connection to the proxy has the same TLS settings: its certificate matters
     host = authority(url)
     name = (split_url(url).hostname or "").rstrip(".")
     if not name or name == _HUB or name.endswith(f".{_HUB}"):
-        return Way(False, proxy)
+        return ConnectionWay(False, proxy)
     if host in rules.names:
-        return Way(True, proxy)
+        return ConnectionWay(True, proxy)
     if (literal := _literal(name)) is not None:
-        return Way(rules.within([literal]), proxy)
+        return ConnectionWay(rules.within([literal]), proxy)
     if proxy is not None:
-        return Way(False, proxy)
+        return ConnectionWay(False, proxy)
     # Names below `localhost` need not be known to the DNS (RFC 6761).
     found = tuple(await resolve(name)) or (_LOOPBACK_ADDRESSES if is_localhost(name) else ())
-    return Way(True, None, found) if rules.within(found) else Way(False)
+    return ConnectionWay(True, None, found) if rules.within(found) else ConnectionWay(False)
 
 
 def netloc_of(url: str) -> str:

@@ -9,7 +9,7 @@ from husk.registry.auth import Credentials
 from husk.registry.failures import phrase
 from husk.registry.reference import DOCKER_HUB
 from husk.registry.transport import Transport, read_limited
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 HUB_INDEX = "index.docker.io"
 MOST_RESULTS = 100
@@ -59,7 +59,7 @@ async def search(transport: Transport, term: str, limit: int, who: Credentials |
             raise SystemFault(f"Unexpected status code {response.status} from search at {host or DOCKER_HUB}")
     try:
         return decode(body, _Results).results
-    except Malformed as error:
+    except MalformedDocument as error:
         raise Unavailable(
             f"the registry {host or DOCKER_HUB} does not offer search: its answer is not a list"
         ) from error

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LARGEST_REFUSAL = 64 * 1024
 
 
-class Refused(Exception):
+class RegistryRefused(Exception):
     """A registry said no; callers know what they asked for and turn this into words."""
 
     def __init__(self, refusal: Refusal, pause: float = 0.0) -> None:
@@ -27,7 +27,7 @@ class Refused(Exception):
         self.pause = pause
 
 
-class Session:
+class RegistrySession:
     """Exchanges with registries, each under a scope and somebody's name."""
 
     def __init__(self, transport: Transport, authorizer: Authorizer) -> None:
@@ -67,15 +67,17 @@ class Session:
                 # Registries that are partly open hide the rest from strangers instead of asking who they are.
                 hidden = refusal.status in (403, 404) and bool(who) and not header
                 if last or not ours or not (refusal.status == 401 or hidden):
-                    raise Refused(refusal, pause)
+                    raise RegistryRefused(refusal, pause)
                 if hidden:
                     _, challenges = await self.ping(base)
                 header = await self._authorizer.satisfy(base, scope, who, challenges, header, url)
                 if not header:
-                    raise Refused(refusal, pause)
+                    raise RegistryRefused(refusal, pause)
         except (TokenRefused, TokenMissing) as error:
             if ",push" in scope:
-                raise Refused(error.refusal) from error  # as the registry's own, in a push's last line: dockerd's way
+                raise RegistryRefused(
+                    error.refusal
+                ) from error  # as the registry's own, in a push's last line: dockerd's way
             raise SystemFault(error.message) from error
 
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:

@@ -25,7 +25,7 @@ from husk.errors import SystemFault
 from husk.registry.certificates import DIRECTORIES, context_for
 from husk.registry.headers import resolve_location
 from husk.registry.routes import (
-    Way,
+    ConnectionWay,
     authority,
     base_of,
     find_way,
@@ -151,10 +151,10 @@ class Transport:
         """Tell if `host` may be spoken to without a verified certificate right now, by either scheme."""
         return (await self._way(f"https://{host}/")).open and (await self._way(f"http://{host}/")).open
 
-    async def _way(self, url: str) -> Way:
+    async def _way(self, url: str) -> ConnectionWay:
         host = authority(url)
         if host in self._verified and url.startswith("https:"):
-            return Way(False, proxy_for(url, self._proxies))
+            return ConnectionWay(False, proxy_for(url, self._proxies))
         way = await find_way(url, self._rules, self._proxies, resolve)
         if not way.open and url.startswith("https:"):
             # What is open is looked at each time; what is verified needs that no more.
@@ -209,7 +209,7 @@ class Transport:
         verified = since.startswith("https:") and not (await self._way(since)).open
         return _Came.VERIFIED if verified else _Came.OPEN
 
-    async def _admitted(self, asked: str, url: str, came: _Came, registry: bool) -> Way:
+    async def _admitted(self, asked: str, url: str, came: _Came, registry: bool) -> ConnectionWay:
         """The way to `url`, unless it is one that may not be taken; `asked` is what the caller asked for."""
         scheme = split_url(url).scheme
         if scheme not in ("http", "https"):
@@ -217,7 +217,7 @@ class Transport:
         if came is _Came.VERIFIED or not registry:
             if scheme == "http" and came is _Came.VERIFIED:
                 raise SystemFault(f"{asked}: refused to follow a redirect from HTTPS to HTTP")
-            return Way(False, proxy_for(url, self._proxies))
+            return ConnectionWay(False, proxy_for(url, self._proxies))
         way = await self._way(url)
         if scheme == "http" and came is _Came.NOWHERE and not way.open and base_of(url) not in self._plain:
             raise Unreachable(f"{asked}: refused to speak plain HTTP: {authority(url)} is not an insecure registry")
@@ -226,7 +226,7 @@ class Transport:
     @asynccontextmanager
     async def _answer(
         self,
-        way: Way,
+        way: ConnectionWay,
         method: str,
         url: str,
         headers: Mapping[str, str],
@@ -256,7 +256,7 @@ class Transport:
                 yield response
 
     @asynccontextmanager
-    async def _sessions(self, way: Way) -> AsyncIterator["ClientSession"]:
+    async def _sessions(self, way: ConnectionWay) -> AsyncIterator["ClientSession"]:
         """The session for all, or for an open way one of its own that connects to the addresses of this way only."""
         if self._session is None:
             await load("aiohttp")
@@ -281,7 +281,7 @@ class Transport:
         )
         return session
 
-    async def _tls(self, url: str, way: Way) -> ssl.SSLContext | bool:
+    async def _tls(self, url: str, way: ConnectionWay) -> ssl.SSLContext | bool:
         """The settings of the administrator's `certs.d` if there are any for this host, else the usual ones."""
         if not url.startswith("https:"):
             return True
@@ -302,7 +302,7 @@ class Transport:
 class Pinned:
     """A resolver for aiohttp that knows one way, and asks nobody."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: ConnectionWay) -> None:
         self._way = way
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, object]]:

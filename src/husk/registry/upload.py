@@ -23,7 +23,7 @@ from husk.registry.auth import Credentials
 from husk.registry.failures import push_error
 from husk.registry.headers import resolve_location
 from husk.registry.reference import Reference
-from husk.registry.session import Refused, Session
+from husk.registry.session import RegistryRefused, RegistrySession
 from husk.registry.transport import Body, Interrupted, MakeBody, Unreachable
 
 _TRIES = 5
@@ -46,10 +46,10 @@ class BlobSource(Protocol):
     def read(self, offset: int) -> AsyncGenerator[bytes, None]: ...
 
 
-class Target:
+class PushTarget:
     """One repository of a registry to push to; safe to use for several blobs at once."""
 
-    def __init__(self, session: Session, base: str, ref: Reference, who: Credentials, pause: Pause) -> None:
+    def __init__(self, session: RegistrySession, base: str, ref: Reference, who: Credentials, pause: Pause) -> None:
         self._session = session
         self._base = base
         self._ref = ref
@@ -65,7 +65,7 @@ class Target:
                 "HEAD", self._url(f"blobs/{digest}"), base=self._base, scope=self._scope, who=self._who, accepted=(200,)
             ):
                 return True
-        except (Refused, Unreachable):
+        except (RegistryRefused, Unreachable):
             return False
 
     async def upload(
@@ -87,18 +87,18 @@ class Target:
                 return ""
             except _Stopped as stopped:
                 location, error = stopped.location, stopped.error
-            except (Unreachable, Interrupted, Refused) as refused:
+            except (Unreachable, Interrupted, RegistryRefused) as refused:
                 location, error = "", refused
-            if isinstance(error, Refused) and (other := self._way_around(error.refusal.status)):
+            if isinstance(error, RegistryRefused) and (other := self._way_around(error.refusal.status)):
                 self._way, location = other, ""
                 continue
-            if isinstance(error, Refused) and not error.refusal.transient:
+            if isinstance(error, RegistryRefused) and not error.refusal.transient:
                 if error.refusal.status not in (404, 416) or failed:
                     raise push_error(error.refusal) from error
                 location = ""
             failed += 1
             if failed >= _TRIES:
-                if isinstance(error, Refused):
+                if isinstance(error, RegistryRefused):
                     raise push_error(error.refusal) from error
                 raise SystemFault(f"upload failed after attempts={failed}: {error}") from error
             await self._pause(failed, error, on_retry)
@@ -112,9 +112,9 @@ class Target:
                     "PUT", self._url(f"manifests/{reference}"), {"Content-Type": media_type}, lambda: body, (200, 201)
                 )
                 return
-            except (Unreachable, Interrupted, Refused) as error:
+            except (Unreachable, Interrupted, RegistryRefused) as error:
                 failed += 1
-                if isinstance(error, Refused) and not error.refusal.transient:
+                if isinstance(error, RegistryRefused) and not error.refusal.transient:
                     raise push_error(error.refusal) from error
                 if failed >= _TRIES:
                     raise SystemFault(str(error)) from error
@@ -129,7 +129,7 @@ class Target:
                 headers={"Content-Length": "0"}, accepted=(201,),
             ):  # fmt: skip
                 return True
-        except (Refused, HuskError):
+        except (RegistryRefused, HuskError):
             return False  # not there, not allowed, or not offered: the blob is sent instead
 
     async def _send(self, source: BlobSource, location: str, on_progress: OnProgress | None) -> None:
@@ -152,7 +152,7 @@ class Target:
             elif offset != source.size or not source.digest:
                 begun = await self._patch(source, begun, offset, on_progress)
             await self._finish(source, begun, {"Content-Length": "0"} | _OCTETS, None)
-        except (Unreachable, Interrupted, Refused) as error:
+        except (Unreachable, Interrupted, RegistryRefused) as error:
             raise _Stopped(begun, error) from error
 
     def _way_around(self, status: int) -> str:
@@ -189,7 +189,7 @@ class Target:
                         del buffer[:CHUNK]
             if buffer:
                 await send(bytes(buffer))
-        except (Unreachable, Interrupted, Refused) as error:
+        except (Unreachable, Interrupted, RegistryRefused) as error:
             raise _Stopped(location, error) from error
         return location
 
@@ -210,7 +210,7 @@ class Target:
                 found = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
                 # `0-0` is what registries say of an empty upload as well as of one with a single byte.
                 return int(found[1]) + 1 if found and int(found[1]) else 0
-        except (Refused, Unreachable):
+        except (RegistryRefused, Unreachable):
             return 0
 
     async def _exchange(
@@ -230,7 +230,7 @@ class Target:
 class _Stopped(Exception):
     """An upload that has begun at `location` got no further."""
 
-    def __init__(self, location: str, error: Unreachable | Interrupted | Refused) -> None:
+    def __init__(self, location: str, error: Unreachable | Interrupted | RegistryRefused) -> None:
         super().__init__(str(error))
         self.location = location
         self.error = error

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 CANNOT_START = 128
 
@@ -31,7 +31,7 @@ def complaint(written: str, command: str = "") -> str:
     for line in written.splitlines():
         try:
             entry = decode(line, _LogLine)
-        except Malformed:
+        except MalformedDocument:
             if line.strip():
                 messages.append(line.strip())
             continue

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 _NAME = ".program"
 
@@ -25,7 +25,7 @@ def read(root: Path) -> Note | None:
     """None without a note that can be read."""
     try:
         return decode((root / _NAME).read_bytes(), Note)
-    except (OSError, Malformed):
+    except (OSError, MalformedDocument):
         return None
 
 

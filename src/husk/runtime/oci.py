@@ -17,7 +17,7 @@ from husk.errors import SystemFault
 from husk.kernel import cgroups, process
 from husk.kernel.trees import discard_tree
 from husk.runtime.complaints import fault
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 # The annotation by which crun takes a filter of system calls that is compiled already.
 FILTER = "run.oci.seccomp_bpf_data"
@@ -163,7 +163,7 @@ class OCIRuntime(msgspec.Struct, frozen=True):
         the program to tell, or to end it."""
         try:
             status = decode(_content(f"{directory}/status"), _CrunStatus) if self.known_files else None
-        except (OSError, Malformed):
+        except (OSError, MalformedDocument):
             status = None
         if status is None:
             return None if os.path.exists(directory) else ""

@@ -21,7 +21,7 @@ MODIFIED, ADDED, DELETED = 0, 1, 2
 _LONGEST_PATH = 4096
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     path: str
     kind: int
 
@@ -30,7 +30,7 @@ class Change(NamedTuple):
 _Directory = tuple[str, list[int]]
 
 
-def changes(upper: str, lower: Sequence[str]) -> list[Change]:
+def changes(upper: str, lower: Sequence[str]) -> list[FileChange]:
     """All changes, sorted by path. A directory counts when it is new, looks different, or something in it changed."""
     with contextlib.ExitStack() as stack:
         try:
@@ -41,7 +41,7 @@ def changes(upper: str, lower: Sequence[str]) -> list[Change]:
         found = _Search(cursor, layers).run()
     for path in list(found):
         _mark_parents(path, found)
-    return [Change(path, found[path]) for path in sorted(found, key=lambda path: path.split("/"))]
+    return [FileChange(path, found[path]) for path in sorted(found, key=lambda path: path.split("/"))]
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from husk.storage.workers.answers import Failed, Invalid, UnpackedLayer
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.jobs import UnpackJob
 from husk.storage.workers.nursery import Nursery
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 SCRATCH_PREFIX = ".check-"
 _AT_ONCE = max(1, min(4, len(os.sched_getaffinity(0))))
@@ -99,7 +99,7 @@ def read_layer_records(documents: Mapping[str, bytes]) -> LayerFacts:
     for key, body in documents.items():
         try:
             layer = decode(body, Layer, largest=len(body))
-        except Malformed as error:
+        except MalformedDocument as error:
             facts.wrong_records[key] = f"its record cannot be read: {error}"
             facts.unreadable.append(key)
             continue

@@ -39,7 +39,7 @@ from husk.swarm.spec.network_services import ServiceOnNetwork
 from husk.swarm.state.parts import StateParts
 from husk.swarm.state.records import OUT_OF_SEQUENCE, in_sequence, resolve
 from husk.swarm.state.transactions import StoreUnavailable
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 class SwarmControl:
     def __init__(
         self,
-        around: Surroundings,
+        around: SwarmSurroundings,
         state: StateParts,
         membership: MembershipParts,
         network: NetworkParts,

@@ -19,7 +19,7 @@ from husk.swarm.node.parts import NodeParts, build_node
 from husk.swarm.role import NodeRole
 from husk.swarm.state.parts import StateParts, build_state, store_of
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 
 class _Swarm(NamedTuple):
@@ -34,7 +34,7 @@ class _Swarm(NamedTuple):
         self.node.agent.start()
 
 
-async def open_swarm(stack: AsyncExitStack, around: Surroundings) -> SwarmControl:
+async def open_swarm(stack: AsyncExitStack, around: SwarmSurroundings) -> SwarmControl:
     """Go on keeping what was declared, from where the last daemon was."""
     swarm = _build(stack, around)
     control, shared = swarm.control, swarm.state.shared
@@ -58,14 +58,14 @@ async def open_swarm(stack: AsyncExitStack, around: Surroundings) -> SwarmContro
     return control
 
 
-def build_swarm(stack: AsyncExitStack, around: Surroundings) -> SwarmControl:
+def build_swarm(stack: AsyncExitStack, around: SwarmSurroundings) -> SwarmControl:
     """Build the swarm where nothing is left of one. Blocks for as long as it takes to read all records."""
     swarm = _build(stack, around)
     swarm.start()
     return swarm.control
 
 
-def _build(stack: AsyncExitStack, around: Surroundings) -> _Swarm:
+def _build(stack: AsyncExitStack, around: SwarmSurroundings) -> _Swarm:
     state = build_state(around, store_of(around.state) or around.config.cluster_store)
     membership = build_membership(around, state)
     network = build_network(around, state, membership)

@@ -22,7 +22,7 @@ from husk.swarm.model.settings import JoinSettings
 from husk.swarm.model.swarm import KEY, Membership, Standing
 from husk.swarm.node.parts import NodeParts
 from husk.swarm.state.parts import StateParts
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class NodeRole:
             await self._undo(joined)
             raise
 
-    async def _undo(self, joined: "port.join.Joined") -> None:
+    async def _undo(self, joined: "port.join.JoinResult") -> None:
         """This host is in no swarm after all, however often its client leaves."""
 
         async def undone() -> None:
@@ -142,7 +142,7 @@ class NodeRole:
 
         await self._finishing.to_its_end(undone(), "swarm: undo a join")
 
-    async def _join_as_manager(self, wish: JoinSettings, joined: "port.join.Joined") -> None:
+    async def _join_as_manager(self, wish: JoinSettings, joined: "port.join.JoinResult") -> None:
         remotes = [*joining.check(wish), *joined.managers]
         managers = port.managers.Managers(list(dict.fromkeys(remotes)), joined.identity)
         membership = Membership(
@@ -262,11 +262,11 @@ class NodeRole:
         log.info("this node stays a manager of its swarm")
         return True
 
-    async def _renewed(self, endpoints: list[Endpoint]) -> Identity:
+    async def _renewed(self, endpoints: list[HostPort]) -> Identity:
         """A certificate for what this node is now, from another manager."""
         return await joining.renewed(endpoints, await self._certificates.kept())
 
-    def _worker_place(self, node: Node, endpoints: list[Endpoint]) -> Membership:
+    def _worker_place(self, node: Node, endpoints: list[HostPort]) -> Membership:
         return Membership(
             node_id=node.id,
             role="worker",

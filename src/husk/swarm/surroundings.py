@@ -13,7 +13,7 @@ from husk.storage.state.store import StateStore
 from husk.swarm.model.node import Machine
 
 
-class Surroundings(NamedTuple):
+class SwarmSurroundings(NamedTuple):
     config: Config
     state: StateStore
     events: Events

@@ -2,7 +2,8 @@
 
 msgspec fails in several ways at it, among them RecursionError, which nobody expects, and what it takes without a type
 may be nested deeper than Python can walk through afterwards. Here a document has a bounded size and depth, one without
-a type a bounded number of values too, and what is not of the type that was asked for is `Malformed`, whatever is wrong.
+a type a bounded number of values too, and what is not of the type that was asked for is `MalformedDocument`,
+whatever is wrong.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ DEEPEST: Final = 100
 _NESTED = frozenset({dict, list})
 
 
-class Malformed(msgspec.DecodeError):
+class MalformedDocument(msgspec.DecodeError):
     """It is no such document. Its text says why, for whoever has sent it."""
 
 
@@ -45,21 +46,21 @@ def decode(data: bytes | str, type: object = object, *, largest: int = LARGEST, 
     With `most`, one with a type may have no more values than that either.
     """
     if len(data) > largest:
-        raise Malformed(f"it is longer than {largest} bytes")
+        raise MalformedDocument(f"it is longer than {largest} bytes")
     if type is object:
         most = most or MOST_VALUES
     if most and _values(data) > most:
-        raise Malformed(f"it has more than {most} values")
+        raise MalformedDocument(f"it has more than {most} values")
     try:
         value = msgspec.json.decode(data, type=type)
     except RecursionError:
-        raise Malformed("it is nested too deeply") from None
+        raise MalformedDocument("it is nested too deeply") from None
     except UnicodeError:
-        raise Malformed("it is not UTF-8") from None
+        raise MalformedDocument("it is not UTF-8") from None
     except msgspec.DecodeError as error:
-        raise Malformed(str(error)) from None
+        raise MalformedDocument(str(error)) from None
     if type is object and _deeper(value, DEEPEST):
-        raise Malformed("it is nested too deeply")
+        raise MalformedDocument("it is nested too deeply")
     return value
 
 

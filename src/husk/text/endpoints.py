@@ -11,7 +11,7 @@ LONGEST = 253
 """Characters of a name, as DNS has them; an address with a zone is shorter."""
 
 
-class Endpoint(NamedTuple):
+class HostPort(NamedTuple):
     host: str
     port: int
 
@@ -19,7 +19,7 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def read_endpoint(text: str, port: int) -> Endpoint:
+def read_endpoint(text: str, port: int) -> HostPort:
     """`HOST`, `HOST:PORT` or `[IPV6]:PORT`; `port` where none is named. InvalidParameter for anything else."""
     host, colon, number = text, "", ""
     if text.startswith("["):
@@ -33,7 +33,7 @@ def read_endpoint(text: str, port: int) -> Endpoint:
         raise InvalidParameter(f"put the IPv6 address {text} in brackets")
     if not _is_host(host) or (colon and not _is_port(number)):
         raise InvalidParameter(f"{text!r} is not of the form HOST[:PORT]")
-    return Endpoint(host, int(number) if colon else port)
+    return HostPort(host, int(number) if colon else port)
 
 
 def _is_host(text: str) -> bool:
@@ -47,7 +47,7 @@ def _is_host(text: str) -> bool:
         return False
 
 
-def write_endpoints(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
+def write_endpoints(endpoints: Mapping[str, HostPort]) -> dict[str, str]:
     """Those with names, for a record."""
     return {name: str(endpoint) for name, endpoint in endpoints.items()}
 

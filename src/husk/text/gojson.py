@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from husk.errors import InvalidParameter
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.json_faults import in_go_words
 from husk.text.patterns import pattern
 
@@ -49,7 +49,7 @@ def parse_document(body: bytes, most: int = 0) -> Document:
     """
     try:
         document = decode(body, largest=len(body), most=most)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(in_go_words(body, str(error))) from error
     if document is None:
         return {}

@@ -48,7 +48,7 @@ def wrong(reason: str) -> InvalidParameter:
     return InvalidParameter(f"template: expansion: {reason}")
 
 
-class Token(NamedTuple):
+class TemplateToken(NamedTuple):
     kind: str
     text: str
     # Is there nothing between it and the one before?
@@ -94,13 +94,13 @@ class _Tokens:
         self._functions = functions
         self._place = 0
 
-    def peek(self, kind: str, text: str | None = None) -> Token | None:
+    def peek(self, kind: str, text: str | None = None) -> TemplateToken | None:
         if self._place == len(self._tokens):
             return None
         token = self._tokens[self._place]
         return token if token.kind == kind and text in (None, token.text) else None
 
-    def take(self, kind: str, text: str | None = None) -> Token | None:
+    def take(self, kind: str, text: str | None = None) -> TemplateToken | None:
         if (token := self.peek(kind, text)) is not None:
             self._place += 1
         return token
@@ -172,7 +172,7 @@ class _Tokens:
         return Operand(kind, value, tuple(fields))
 
 
-def _tokens(code: str) -> Iterator[Token]:
+def _tokens(code: str) -> Iterator[TemplateToken]:
     place, spaced = 0, True
     while place < len(code):
         if (match := _TOKEN.match(code, place)) is None:
@@ -181,7 +181,7 @@ def _tokens(code: str) -> Iterator[Token]:
         if match.lastgroup is None:
             spaced = True
             continue
-        yield Token(match.lastgroup, match[0], not spaced)
+        yield TemplateToken(match.lastgroup, match[0], not spaced)
         spaced = False
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from tests.support.certificates import Authority, Pair
 from tests.support.daemon import Daemon
 from tests.support.dashboard import Browser, new_link
@@ -132,7 +132,7 @@ class Stream:
 
 async def ask_in_http2(stream: Stream) -> None:
     """As buildx does with a builder that it knows by its address alone: HTTP/2 from the first byte."""
-    async with Connection(stream, client=True) as connection:
+    async with GrpcConnection(stream, client=True) as connection:
         assert await connection.unary("/moby.buildkit.v1.Control/Info", b"")
 
 

@@ -10,7 +10,7 @@ import pytest
 from husk.builder.graph import ops
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.llb_write import definition
-from husk.builder.graph.operations import NONE, Build, FileAction, Files, MakeFile, Operation, Source
+from husk.builder.graph.operations import NONE, FileAction, Files, MakeFile, NestedBuild, Operation, Source
 from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
 from husk.registry.manifest import host_platform
@@ -94,7 +94,7 @@ async def look_around(calls: Calls) -> None:
     graph = Graph()
     make = MakeFile(path="/buildkit.llb.definition", mode=0o644, data=inner)
     given = graph.add(Operation(Files([FileAction(action=make, input=NONE, output=0)])))
-    within = graph.add(Operation(Build(NONE, {"buildkit.llb.definition": 0}), [given]), name="a build within")
+    within = graph.add(Operation(NestedBuild(NONE, {"buildkit.llb.definition": 0}), [given]), name="a build within")
     request = gateway.SolveRequest(definition=definition(graph, within).encode(), allow_result_return=True)
     solved = await calls.call("Solve", request, gateway.SolveResponse)
     made = solved.result.ref.id  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.graph.operations import Mount, SecretMount, SecretVariable, SshMount, TmpfsMount
+from husk.builder.graph.operations import ExecMount, SecretMount, SecretVariable, SshMount, TmpfsMount
 from husk.errors import InvalidParameter
 from tests.support.steps import Bench, FakeSession, Listener, cache
 
@@ -16,16 +16,16 @@ async def test_another_stack_is_bound_read_only(bench: Bench) -> None:
     (source / "a/b").mkdir(parents=True)
     (source / "a/b/file").write_text("text\n")
     words = {"inputs": ["diff:other"]}
-    whole = Mount(target="/mnt/other", input=1, read_only=True)
+    whole = ExecMount(target="/mnt/other", input=1, read_only=True)
     script = "cat /mnt/other/a/b/file; touch /mnt/other/x 2>/dev/null || echo refused"
     assert await bench.sh(script, mounts=[whole], **words) == "text\nrefused\n"
-    part = Mount(target="/mnt/b", input=1, selector="/a/b", read_only=True)
+    part = ExecMount(target="/mnt/b", input=1, selector="/a/b", read_only=True)
     assert await bench.sh("ls /mnt/b; touch /mnt/b/x 2>/dev/null || echo refused", mounts=[part], **words) == (
         "file\nrefused\n"
     )
-    file = Mount(target="/etc/one-file", input=1, selector="/a/b/file", read_only=True)
+    file = ExecMount(target="/etc/one-file", input=1, selector="/a/b/file", read_only=True)
     assert await bench.sh("cat /etc/one-file; echo > /etc/x", mounts=[file], **words) == "text\n"
-    missing = Mount(target="/mnt", input=1, selector="/no/such", read_only=True)
+    missing = ExecMount(target="/mnt", input=1, selector="/no/such", read_only=True)
     with pytest.raises(InvalidParameter, match="failed to mount /mnt: /no/such: no such file or directory"):
         await bench.run("true", mounts=[missing], inputs=["diff:other"])
 
@@ -34,9 +34,9 @@ async def test_places_of_mounts_are_not_in_what_a_step_has_made(bench: Bench) ->
     bench.stacks.add("other")
     (bench.stacks.path("diff:busybox") / "etc/link").symlink_to("/run/led/here")
     mounts = [
-        Mount(target="/new/place", input=1, read_only=True),
-        Mount(target="/etc/link", input=1, read_only=True),
-        Mount(target="/scratch", kind=TmpfsMount(1 << 20)),
+        ExecMount(target="/new/place", input=1, read_only=True),
+        ExecMount(target="/etc/link", input=1, read_only=True),
+        ExecMount(target="/scratch", kind=TmpfsMount(1 << 20)),
         cache("/root/.cache/tool"),
     ]
     [stack], _ = await bench.run(
@@ -48,16 +48,16 @@ async def test_places_of_mounts_are_not_in_what_a_step_has_made(bench: Bench) ->
 
 async def test_changes_of_a_bound_stack_are_thrown_away_or_kept(bench: Bench) -> None:
     (bench.stacks.add("other") / "file").write_text("text\n")
-    thrown = Mount(target="/mnt", input=1)
+    thrown = ExecMount(target="/mnt", input=1)
     stacks, _ = await bench.run("sh", "-c", "echo new > /mnt/file", mounts=[thrown], inputs=["diff:other"])
     assert stacks == ["diff:busybox"]
     assert bench.stacks.path("diff:other").joinpath("file").read_text() == "text\n"
-    kept = Mount(target="/mnt", input=1, output=1)
+    kept = ExecMount(target="/mnt", input=1, output=1)
     first, second = (await bench.run("sh", "-c", "echo new > /mnt/file", mounts=[kept], inputs=["diff:other"]))[0]
     assert first == "diff:busybox"
     assert second.startswith("diff:other diff:")
     assert bench.stacks.path(second).joinpath("file").read_text() == "new\n"
-    empty = Mount(target="/out", output=1)
+    empty = ExecMount(target="/out", output=1)
     _, made = (await bench.run("sh", "-c", "echo 1 > /out/one", mounts=[empty]))[0]
     assert bench.stacks.path(made).joinpath("one").read_text() == "1\n"
 
@@ -67,23 +67,23 @@ async def test_no_selector_and_no_target_leads_out(bench: Bench) -> None:
     (source / "out").symlink_to("/../../../../../etc")
     (source / "etc").mkdir()
     (source / "etc/inside").touch()
-    mount = Mount(target="/mnt", input=1, selector="/out", read_only=True)
+    mount = ExecMount(target="/mnt", input=1, selector="/out", read_only=True)
     assert await bench.sh("ls /mnt", mounts=[mount], inputs=["diff:other"]) == "inside\n"
     root = bench.stacks.path("diff:busybox")
     (root / "trap").symlink_to("/../../../../../proc/sys")
-    trap = Mount(target="/trap", input=1, read_only=True)
+    trap = ExecMount(target="/trap", input=1, read_only=True)
     assert "inside" not in await bench.sh("ls /proc/sys", mounts=[trap], inputs=["diff:other"])
     for target in ("/proc/sys", "/x/../proc", "/"):
         with pytest.raises(InvalidParameter):
-            await bench.run("true", mounts=[Mount(target=target, input=1)], inputs=["diff:other"])
+            await bench.run("true", mounts=[ExecMount(target=target, input=1)], inputs=["diff:other"])
     assert not os.path.exists("/etc/inside")
 
 
 async def test_what_is_mounted_below_dev_is_seen(bench: Bench) -> None:
     (bench.stacks.add("other") / "file").write_text("text\n")
     mounts = [
-        Mount(target="/dev/shm", kind=TmpfsMount(4 << 20)),
-        Mount(target="/dev/mine", input=1, read_only=True),
+        ExecMount(target="/dev/shm", kind=TmpfsMount(4 << 20)),
+        ExecMount(target="/dev/mine", input=1, read_only=True),
     ]
     shown = await bench.sh("cat /dev/mine/file; grep ' /dev/shm ' /proc/mounts", mounts=mounts, inputs=["diff:other"])
     assert shown.startswith("text\n")
@@ -91,7 +91,7 @@ async def test_what_is_mounted_below_dev_is_seen(bench: Bench) -> None:
 
 
 async def test_tmpfs(bench: Bench) -> None:
-    mounts = [Mount(target="/fast", kind=TmpfsMount(1 << 20))]
+    mounts = [ExecMount(target="/fast", kind=TmpfsMount(1 << 20))]
     assert "size=1024k" in await bench.sh("grep ' /fast ' /proc/mounts; touch /fast/x", mounts=mounts)
 
 
@@ -130,26 +130,26 @@ async def test_a_locked_cache_has_one_user_at_a_time(bench: Bench) -> None:
 
 async def test_secrets(bench: Bench) -> None:
     session = FakeSession({"key": b"hush\n", "token": b"t0ken"})
-    mounts = [Mount(target="/run/secrets/key", kind=SecretMount("key", uid=1000, gid=10, mode=0o440))]
+    mounts = [ExecMount(target="/run/secrets/key", kind=SecretMount("key", uid=1000, gid=10, mode=0o440))]
     body = {"secret_env": [SecretVariable("token", "TOKEN")]}
     script = "cat /run/secrets/key; stat -c '%u %g %a' /run/secrets/key; echo $TOKEN; touch /made"
     _, said = (result := await bench.run("sh", "-c", script, mounts=mounts, session=session, body=body))
     assert said.stdout == b"hush\n1000 10 440\nt0ken\n"
     assert [path.name for path in bench.stacks.path(result[0][0]).iterdir()] == ["made"]
-    absent = [Mount(target="/run/secrets/no", kind=SecretMount("no"))]
+    absent = [ExecMount(target="/run/secrets/no", kind=SecretMount("no"))]
     with pytest.raises(InvalidParameter, match="secret no: not found"):
         await bench.run("true", mounts=absent, session=session)
     with pytest.raises(InvalidParameter, match="secret no: not found"):
         await bench.run("true", mounts=absent)
-    optional = [Mount(target="/run/secrets/no", kind=SecretMount("no", optional=True))]
+    optional = [ExecMount(target="/run/secrets/no", kind=SecretMount("no", optional=True))]
     assert await bench.sh("ls /run", mounts=optional, session=session) == ""
 
 
 async def test_an_agent_of_the_client_s(bench: Bench) -> None:
     session = FakeSession(agents=["default", "other"])
     mounts = [
-        Mount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", uid=1000, mode=0o600)),
-        Mount(target="/run/buildkit/ssh_agent.1", kind=SshMount("other")),
+        ExecMount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", uid=1000, mode=0o600)),
+        ExecMount(target="/run/buildkit/ssh_agent.1", kind=SshMount("other")),
     ]
     script = (
         "echo $SSH_AUTH_SOCK; stat -c '%u %a %F' $SSH_AUTH_SOCK; echo up; while test -e /cache/run; do sleep 0.1; done"
@@ -171,6 +171,6 @@ async def test_an_agent_of_the_client_s(bench: Bench) -> None:
     await bench.sh("rm /cache/run", mounts=[cache("/cache")])
     assert (await step)[0] == ["diff:busybox"]
     with pytest.raises(InvalidParameter, match='no SSH key "third" forwarded from the client'):
-        await bench.run("true", mounts=[Mount(target="/s", kind=SshMount("third"))], session=session)
-    optional = [Mount(target="/s", kind=SshMount("third", optional=True))]
+        await bench.run("true", mounts=[ExecMount(target="/s", kind=SshMount("third"))], session=session)
+    optional = [ExecMount(target="/s", kind=SshMount("third", optional=True))]
     assert await bench.sh("echo $SSH_AUTH_SOCK; ls -d /s 2>/dev/null || true", mounts=optional) == "\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.graph.operations import Limits, Mount
+from husk.builder.graph.operations import ExecMount, StepLimits
 from husk.engine.model.network import NetworkRequest
 from tests.support.layers import Store
 from tests.support.steps import Bench
@@ -39,21 +39,21 @@ async def test_steps_on_top_of_each_other(bench: Bench, store: Store) -> None:
 
 
 async def test_a_file_system_out_of_nothing(bench: Bench, store: Store) -> None:
-    out = Mount(target="/out", output=1)
+    out = ExecMount(target="/out", output=1)
     [_, made], _ = await bench.run("sh", "-c", "echo x > /out/file", mounts=[out])
     assert made.startswith("diff:") and len(made.split()) == 1
-    bound = Mount(target="/in", input=1, read_only=True)
+    bound = ExecMount(target="/in", input=1, read_only=True)
     assert await bench.sh("cat /in/file", mounts=[bound], inputs=[made]) == "x\n"
-    scratch = Mount(target="/", output=0)
-    tools = Mount(target="/tools", input=0, read_only=True)
+    scratch = ExecMount(target="/", output=0)
+    tools = ExecMount(target="/tools", input=0, read_only=True)
     [stack], _ = await bench.run("/tools/bin/busybox", "touch", "/new", root=scratch, mounts=[tools])
-    bound = Mount(target="/in", input=1, read_only=True)
+    bound = ExecMount(target="/in", input=1, read_only=True)
     assert await bench.sh("ls -A /in; stat -c %a /in", mounts=[bound], inputs=[stack]) == "new\n755\n"
 
 
 async def test_a_step_on_a_network_of_the_user_s(bench: Bench) -> None:
     await bench.networks.create(NetworkRequest(name="mine"))
-    shown = await bench.sh("cat /etc/resolv.conf; ls /sys/class/net", limits=Limits(network="mine"))
+    shown = await bench.sh("cat /etc/resolv.conf; ls /sys/class/net", limits=StepLimits(network="mine"))
     assert "nameserver 127.0.0.11" in shown
     assert "eth0" in shown
     await bench.networks.remove("mine")

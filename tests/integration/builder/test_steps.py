@@ -7,7 +7,7 @@ import time
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.graph.operations import Limits, Mount, Ulimit
+from husk.builder.graph.operations import ExecMount, StepLimits, StepUlimit
 from husk.builder.steps.plan import StepFailed
 from husk.engine.model.events import Event
 from husk.errors import InvalidParameter, Unavailable
@@ -123,25 +123,25 @@ async def test_nobody_sees_a_step(bench: Bench) -> None:
 async def test_limits(bench: Bench) -> None:
     files = "/sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max"
     script = f"ulimit -n; for f in {files}; do cat $f 2>/dev/null || true; done"
-    shown = await bench.sh(script, ulimits=[Ulimit("nofile", 99, 99)], limits=Limits(memory=64 << 20))
+    shown = await bench.sh(script, ulimits=[StepUlimit("nofile", 99, 99)], limits=StepLimits(memory=64 << 20))
     assert shown.split() == ["99", str(64 << 20)]
-    shown = await bench.sh("grep ' /dev/shm ' /proc/mounts", limits=Limits(shm_size=8 << 20))
+    shown = await bench.sh("grep ' /dev/shm ' /proc/mounts", limits=StepLimits(shm_size=8 << 20))
     assert "size=8192k" in shown
     assert await bench.sh("true", cgroup_parent="/hs-named-parent") == ""
 
 
 async def test_a_read_only_root(bench: Bench) -> None:
-    root = Mount(target="/", input=0, read_only=True)
+    root = ExecMount(target="/", input=0, read_only=True)
     assert await bench.sh("touch /x 2>&1 || echo refused", root=root) == "touch: /x: Read-only file system\nrefused\n"
-    thrown_away = Mount(target="/", input=0)
+    thrown_away = ExecMount(target="/", input=0)
     stacks, _ = await bench.run("touch", "/x", root=thrown_away)
     assert stacks == []
 
 
 async def test_scratch(bench: Bench) -> None:
     """A root with nothing in it, and the program mounted into it."""
-    mounts = [Mount(target="/tools", input=0, read_only=True)]
-    root = Mount(target="/", output=0)
+    mounts = [ExecMount(target="/tools", input=0, read_only=True)]
+    root = ExecMount(target="/", output=0)
     [stack], said = await bench.run("/tools/bin/busybox", "ls", "/", root=root, mounts=mounts)
     assert said.stdout.split() == [b"dev", b"etc", b"proc", b"sys", b"tools"]
     assert stack == ""

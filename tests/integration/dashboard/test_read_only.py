@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from husk.dashboard.pages import ROUTES
-from husk.dashboard.router import Kind, Route
+from husk.dashboard.router import PageKind, PageRoute
 from tests.support.daemon import Daemon
 from tests.support.dashboard import Browser, links, new_link
 from tests.support.waiting import until
@@ -43,7 +43,7 @@ def browser(shown: Daemon) -> Browser:
     return found
 
 
-def path_of(route: Route) -> str:
+def path_of(route: PageRoute) -> str:
     return re.sub(r"\{(\w+)(\.\.\.)?\}", lambda found: _WORDS.get(found[1], "none"), route.pattern)
 
 
@@ -57,8 +57,8 @@ def state(daemon: Daemon) -> list[object]:
     return [containers, images, volumes, len(daemon.http("GET", "/networks").json())]
 
 
-@pytest.mark.parametrize("route", [each for each in ROUTES if each.kind is Kind.CHANGE and not each.of_session])
-def test_changes_are_refused(shown: Daemon, browser: Browser, route: Route) -> None:
+@pytest.mark.parametrize("route", [each for each in ROUTES if each.kind is PageKind.CHANGE and not each.of_session])
+def test_changes_are_refused(shown: Daemon, browser: Browser, route: PageRoute) -> None:
     before = state(shown)
     page = browser.post(path_of(route), {"replicas": "3", "name": "busybox", "force": "1", "all": "1"})
     assert page.status == 403 and "read-only" in page.text
@@ -67,19 +67,21 @@ def test_changes_are_refused(shown: Daemon, browser: Browser, route: Route) -> N
     assert state(shown) == before
 
 
-@pytest.mark.parametrize("route", [each for each in ROUTES if each.kind in (Kind.PAGE, Kind.SOCKET, Kind.STREAM)])
-def test_nothing_runs_and_no_secret_is_told(shown: Daemon, browser: Browser, route: Route) -> None:
+@pytest.mark.parametrize(
+    "route", [each for each in ROUTES if each.kind in (PageKind.PAGE, PageKind.SOCKET, PageKind.STREAM)]
+)
+def test_nothing_runs_and_no_secret_is_told(shown: Daemon, browser: Browser, route: PageRoute) -> None:
     if route.pattern == "/live" or route.pattern.endswith("/lines"):
         return  # They have no end; what they tell is what happens, and the log.
     before = state(shown)
     since = shown.http("GET", "/info").json()["SystemTime"]
     kinds = ("", "?show=*", "?secrets=show", "?path=/proc/1/environ", "?path=/kept", "?execs=show")
     for query in kinds:
-        headers = {"origin": browser.origin, **_SOCKET} if route.kind is Kind.SOCKET else {}
+        headers = {"origin": browser.origin, **_SOCKET} if route.kind is PageKind.SOCKET else {}
         page = browser.get(path_of(route) + query, **headers)
         assert page.status < 500 or page.status == 503, page
         assert SECRET not in page.body.decode(errors="replace"), query
-        assert route.kind is not Kind.SOCKET or page.status == 403
+        assert route.kind is not PageKind.SOCKET or page.status == 403
     until_now = shown.http("GET", "/info").json()["SystemTime"]
     happened = shown.http("GET", f"/events?since={since}&until={until_now}").body.splitlines()
     assert not [each for each in map(json.loads, happened) if each["Action"].startswith("exec")]

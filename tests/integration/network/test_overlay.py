@@ -12,7 +12,7 @@ import pytest
 from husk.errors import InvalidParameter, SystemFault
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import overlay
-from husk.network.peers import Peer, Tables, wanted
+from husk.network.peers import OverlayPeer, Tables, wanted
 from husk.swarm.model.settings import DATA_PATH_PORT
 from tests.support.bridges import pings, udp_socket
 from tests.support.hosts import Hosts
@@ -77,7 +77,7 @@ def test_a_change_costs_no_look_at_all_peers_and_what_another_takes_away_comes_b
     assert tell() == 0 and told is not None
     with monkeypatch.context() as patched:
         patched.setattr(overlay, "look", refused)
-        peers.append(Peer("10.0.9.77", "02:42:0a:00:09:4d", hosts[1].address))
+        peers.append(OverlayPeer("10.0.9.77", "02:42:0a:00:09:4d", hosts[1].address))
         assert [tell(), tell()] == [3, 0]
         peers.pop()
         assert tell() == 3

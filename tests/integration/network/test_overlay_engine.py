@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from husk.engine.model.network import Network
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.overlays import Overlays, Underlay, Way
+from husk.engine.networks.overlays import Overlays, OverlayWay, Underlay
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 from husk.network.sandbox import Lease
 from husk.network.settings import BridgeSettings
 from husk.network.wireguard.parties import Mesh
@@ -45,11 +45,11 @@ class Engine:
         self.network, self.overlays = network, Overlays(roster, OWNER)
 
     async def tell(self, leases: dict[str, Lease]) -> None:
-        peers = [Peer(lease.ip_address, lease.mac_address, address) for address, lease in leases.items()]
+        peers = [OverlayPeer(lease.ip_address, lease.mac_address, address) for address, lease in leases.items()]
         for name, own in OWN.items():
             peers += as_peers([own], own, f"192.0.2.{name[-1]}")
         underlay = Underlay(self.host.address, 4789, Mesh("fe80::1"))
-        await self.overlays.apply(underlay, {ID: Way(4097, OWN[self.host.name], tuple(peers))})
+        await self.overlays.apply(underlay, {ID: OverlayWay(4097, OWN[self.host.name], tuple(peers))})
 
 
 def run(work: Callable[[Engine], Coroutine[Any, Any, T]], engine: Engine) -> T:

@@ -18,7 +18,7 @@ from husk.network.host import has_left, sweep
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard.parties import DeviceState, Mesh, Party, inner_address, key_of_text
 from husk.network.wireguard.program import running
-from husk.network.wireguard.tunnel import Tunnel, remove_left
+from husk.network.wireguard.tunnel import WireguardTunnel, remove_left
 from tests.support.hosts import Host, Hosts
 
 T = TypeVar("T")
@@ -29,11 +29,11 @@ def settings(host: Host) -> TunnelSettings:
     return TunnelSettings(f"wg-{os.getpid()}-{host.name[-1]}", "husk-test", "husk-test-wg", 51820)
 
 
-def on(host: Host, work: Callable[[Tunnel], Coroutine[Any, Any, T]], going_on: bool = True) -> T:
+def on(host: Host, work: Callable[[WireguardTunnel], Coroutine[Any, Any, T]], going_on: bool = True) -> T:
     """Run work on a tunnel there as a daemon does, from its start to its end."""
 
     async def run() -> T:
-        tunnel = Tunnel(settings(host))
+        tunnel = WireguardTunnel(settings(host))
         try:
             return await work(tunnel)
         finally:
@@ -42,7 +42,7 @@ def on(host: Host, work: Callable[[Tunnel], Coroutine[Any, Any, T]], going_on: b
     return host.inside(lambda: asyncio.run(run()))
 
 
-async def key(tunnel: Tunnel) -> bytes:
+async def key(tunnel: WireguardTunnel) -> bytes:
     await tunnel.open()
     assert tunnel.public is not None
     return key_of_text(tunnel.public[0])
@@ -54,7 +54,7 @@ def know(host: Host, *others: tuple[Host, bytes]) -> None:
 
 
 def state(host: Host) -> DeviceState:
-    async def read(tunnel: Tunnel) -> DeviceState:
+    async def read(tunnel: WireguardTunnel) -> DeviceState:
         await tunnel.open()
         assert tunnel._device is not None
         return await asyncio.to_thread(tunnel._device.read)

@@ -65,7 +65,7 @@ def lookup(net: Network, container: str, name: str, **how: bool) -> list[str]:
 
 
 @contextmanager
-def upstream(answer: Callable[[dns.Query, bytes, bool], bytes | None]) -> Iterator[str]:
+def upstream(answer: Callable[[dns.DnsQuery, bytes, bool], bytes | None]) -> Iterator[str]:
     """A name server on a loopback address of the host; `answer` gets the query, its bytes, and whether it is TCP."""
     address = f"127.53.{random.randrange(256)}.{random.randrange(1, 255)}"
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -106,7 +106,7 @@ def upstream(answer: Callable[[dns.Query, bytes, bool], bytes | None]) -> Iterat
         listener.close()
 
 
-def fixed(address: str) -> Callable[[dns.Query, bytes, bool], bytes]:
+def fixed(address: str) -> Callable[[dns.DnsQuery, bytes, bool], bytes]:
     return lambda query, data, tcp: dns.addresses(query, [IPv4Address(address)])
 
 
@@ -187,7 +187,7 @@ def test_other_names_are_asked_of_others(net):
     net.create("home")
     seen: list[bytes] = []
 
-    def answer(query: dns.Query, data: bytes, tcp: bool) -> bytes:
+    def answer(query: dns.DnsQuery, data: bytes, tcp: bool) -> bytes:
         seen.append(data)
         return dns.addresses(query, [IPv4Address("192.0.2.1" if not tcp else "192.0.2.2")])
 
@@ -203,7 +203,7 @@ def test_a_large_answer_makes_the_client_come_back_over_tcp(net):
     net.create("home")
     many = [IPv4Address(f"192.0.2.{number}") for number in range(1, 101)]
 
-    def answer(query: dns.Query, data: bytes, tcp: bool) -> bytes:
+    def answer(query: dns.DnsQuery, data: bytes, tcp: bool) -> bytes:
         response = dns.addresses(query, many)
         return response if tcp else dns.fit(query, response)
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from husk.kernel import cgroups, process
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ContainerSpec, oci_spec
-from husk.runtime.supervise.conmon import Bundle, Created, Monitor
+from husk.runtime.spec.document import RuntimeContainer, oci_spec
+from husk.runtime.supervise.conmon import Bundle, CreatedProcess, Monitor
 from husk.runtime.supervise.console import Console
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -27,7 +27,7 @@ class Box:
     """One container and its monitor."""
 
     bundle: Bundle
-    created: Created
+    created: CreatedProcess
     pidfd: int
     runtime: OCIRuntime
     monitor: Monitor
@@ -66,9 +66,9 @@ class Workshop:
     boxes: list[Box] = field(default_factory=list)
     count: int = 0
 
-    def spec(self, *args: str, **changes: object) -> ContainerSpec:
+    def spec(self, *args: str, **changes: object) -> RuntimeContainer:
         self.count += 1
-        spec = ContainerSpec(
+        spec = RuntimeContainer(
             rootfs=str(self.rootfs),
             args=args,
             env=(PATH,),
@@ -79,7 +79,7 @@ class Workshop:
         return replace(spec, **changes)
 
     def bundle(
-        self, spec: ContainerSpec, directory: Path | None = None, stdin_open: bool = False, stdin_once: bool = False
+        self, spec: RuntimeContainer, directory: Path | None = None, stdin_open: bool = False, stdin_once: bool = False
     ) -> Bundle:
         name = spec.cgroup_path.replace("/", "-").strip("-")
         directory = directory or self.root / "bundles" / name

@@ -12,10 +12,10 @@ import pytest
 
 from husk.storage.secrets import memory
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, ROOT
-from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.certificates import CertificateFiles
 from husk.swarm.state.etcd.members import Members
 from husk.swarm.state.parts import MEMBER
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.client import CommandFailed
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import (
@@ -148,8 +148,8 @@ async def _votes(by: HostDaemon, host: str) -> bool:
 def _members(by: HostDaemon) -> Members:
     """Those of the swarm's etcd, asked where this manager is."""
     directory = by.config.data_root / MEMBER
-    files = Certificates(*(directory / name for name in (ROOT, CERTIFICATE, KEY)))
-    return Members.open([Endpoint(by.where.address, 2379)], files)
+    files = CertificateFiles(*(directory / name for name in (ROOT, CERTIFICATE, KEY)))
+    return Members.open([HostPort(by.where.address, 2379)], files)
 
 
 def test_all_managers_have_the_same_lock(etcd_membership: Nodes) -> None:

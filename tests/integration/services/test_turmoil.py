@@ -19,7 +19,7 @@ import pytest
 
 from husk.storage.secrets.traces import TASK_FILES
 from husk.swarm.membership.etcd_membership import CERTIFICATE, KEY, ROOT
-from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.certificates import CertificateFiles
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.parts import MEMBER
 from tests.support.hosts import HostDaemon, Hosts
@@ -257,7 +257,7 @@ def left_over(nodes: Nodes) -> list[str]:
 async def records(manager: HostDaemon) -> list[tuple[str, str]]:
     """All of the swarm's store that one without services would not have."""
     directory = manager.config.data_root / MEMBER
-    files = Certificates(*(directory / name for name in (ROOT, CERTIFICATE, KEY)))
+    files = CertificateFiles(*(directory / name for name in (ROOT, CERTIFICATE, KEY)))
     store = EtcdStore.open(f"etcd://{manager.where.address}", files)
     try:
         return [record.name for record in (await store.listing("")).records if record.kind not in AT_REST]

@@ -22,7 +22,7 @@ from husk.swarm.port.addresses import AddressCalls
 from husk.swarm.port.assignment_messages import encoded
 from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.managers import Managers
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.overlays import Connection, echo
 from tests.support.reach import (
@@ -125,7 +125,7 @@ def test_a_worker_learns_nothing_of_networks_that_are_not_its_own(daemons: list[
 async def curious(daemons: list[HostDaemon], network: str, container: str) -> tuple[bytes, list[str]]:
     """All that a manager says to whoever has the worker's certificate, and what it does not do for it."""
     manager, worker = daemons
-    managers = Managers([Endpoint(manager.where.address, 2377)], identity_of(worker))
+    managers = Managers([HostPort(manager.where.address, 2377)], identity_of(worker))
     task = manager.http("GET", f"/containers/{container}/json").json()["Config"]["Labels"]["com.docker.swarm.task.id"]
     used = address(manager, container, "private")
     told, refused = b"", []

@@ -23,7 +23,7 @@ from husk.swarm.port.assignment_messages import Report, ReportReply, Reports, de
 from husk.swarm.port.dispatch import DispatchCalls
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import RENEW, CertificateReply, RenewRequest
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.waiting import until
 
@@ -166,7 +166,7 @@ async def curious(pair: Pair) -> tuple[bytes, list[str]]:
     )
     identity = files.load()
     assert identity is not None
-    managers = Managers([Endpoint(pair.hosts[0].address, 2377)], identity)
+    managers = Managers([HostPort(pair.hosts[0].address, 2377)], identity)
     calls = DispatchCalls(managers)
     told, refused = b"", []
     try:

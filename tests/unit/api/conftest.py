@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.edge.server import Edge, serve
+from husk.api.edge.server import ApiEdge, serve
 from tests.unit.api.fake_engine import FakeEngine
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def engine() -> FakeEngine:
 @pytest.fixture
 async def client(engine: FakeEngine) -> AsyncIterator[ClientSession]:
     async with (
-        serve(Edge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
+        serve(ApiEdge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
         ClientSession(address.replace("tcp", "http", 1)) as session,
     ):
         yield session

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from husk.config import Config
 from husk.engine.containers.exec import ExecRecord
 from husk.engine.containers.index import Exit
-from husk.engine.images.catalog import Found
+from husk.engine.images.catalog import FoundImage
 from husk.engine.logs.read import Form
 from husk.engine.logs.records import LogQuery, take_apart
 from husk.engine.model.container import Container, State
@@ -242,8 +242,8 @@ class FakeImages:
                 return record
         raise NotFound(f"No such image: {ref}")
 
-    def select(self, ref: str, platform: Platform | None) -> Found:
-        return Found(self.find(ref), None)
+    def select(self, ref: str, platform: Platform | None) -> FoundImage:
+        return FoundImage(self.find(ref), None)
 
     def meant_by(self, ref: str) -> set[str]:
         return {self.find(ref).id}

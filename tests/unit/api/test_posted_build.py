@@ -7,7 +7,7 @@ import pytest
 from aiohttp import ClientSession
 
 from husk.builder.protocol.posted import PostedBuild
-from husk.engine.model.image import Built, Progress, Traced
+from husk.engine.model.image import BuiltImage, Progress, Traced
 
 
 class Posted:
@@ -22,7 +22,7 @@ class Posted:
         self.wanted.append(wanted)
         self.body = b"".join([chunk async for chunk in body])
         report(Progress(id="moby.buildkit.trace", aux=Traced(message=b"abc")))
-        report(Progress(id="moby.image.id", aux=Built(id="sha256:1")))
+        report(Progress(id="moby.image.id", aux=BuiltImage(id="sha256:1")))
 
     async def upload(self, id: str, body: Any) -> None:
         self.uploads[id] = b"".join([chunk async for chunk in body])

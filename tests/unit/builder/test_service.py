@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from husk.builder.cache.prune import Pruned
+from husk.builder.cache.prune import PrunedCache
 from husk.builder.classic.build import ClassicRequest
 from husk.builder.dockerfile.options import Options
 from husk.builder.graph.operations import Source
@@ -54,10 +54,10 @@ class Pruner:
 
     async def collect(self, rules):
         self.collected.append(rules)
-        return Pruned()
+        return PrunedCache()
 
     async def prune(self, filters, *, all, keep):
-        return Pruned(freed=keep)
+        return PrunedCache(freed=keep)
 
     async def items(self, filters):
         return ["an item"]

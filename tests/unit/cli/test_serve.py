@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from husk.cli import main
 from husk.cli.commands import husk
 from husk.config import Config
-from husk.config.load import DOCKERD, ConfigSource, build
+from husk.config.load import DOCKERD, SettingsSource, build
 from husk.config.settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
 from husk.errors import InvalidParameter
 from husk.version import __version__
@@ -20,7 +20,7 @@ from husk.version import __version__
 @pytest.fixture
 def started(monkeypatch):
     """Instead of starting a daemon, remember what it would have been started with."""
-    calls: list[ConfigSource] = []
+    calls: list[SettingsSource] = []
     monkeypatch.setattr("husk.cli.start.run", calls.append)
     return calls
 
@@ -31,7 +31,7 @@ def serve(*arguments: str) -> int:
 
 def test_no_flag_is_no_setting(started):
     assert serve() == 0
-    assert started == [ConfigSource(Settings(), None)]
+    assert started == [SettingsSource(Settings(), None)]
 
 
 def test_every_flag_arrives(started):
@@ -59,7 +59,7 @@ def test_every_flag_arrives(started):
         labels=["a=b"],
         group="staff",
     )
-    assert started == [ConfigSource(flags, Path("/c.json"))]
+    assert started == [SettingsSource(flags, Path("/c.json"))]
 
 
 def test_an_error_of_the_user_is_one_line(monkeypatch, capsys):
@@ -88,7 +88,7 @@ def test_truths_numbers_and_pairs_arrive_as_what_they_are(started):
         *["--default-ulimit", "nofile=1:2", "--default-ulimit", "core=0", "--log-opt", "max-size=1m"],
     )
     assert started == [
-        ConfigSource(
+        SettingsSource(
             Settings(
                 icc=False,
                 ipv6=True,
@@ -127,7 +127,7 @@ def test_a_program_called_dockerd_has_dockerds_places(started, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 0
-    assert started == [ConfigSource(Settings(labels=["a=b"]), None, DOCKERD)]
+    assert started == [SettingsSource(Settings(labels=["a=b"]), None, DOCKERD)]
     config = build(Settings(), DOCKERD)
     assert config.hosts == ("unix:///var/run/docker.sock",)
     assert config.pidfile == Path("/var/run/docker.pid")

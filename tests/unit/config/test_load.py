@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from husk.config import AddressPool, Config, DashboardConfig, RuntimeConfig, TlsConfig, load
-from husk.config.load import ConfigSource, build, merge, reloadable
+from husk.config.load import SettingsSource, build, merge, reloadable
 from husk.config.settings import RuntimeSetting, Settings, UlimitSetting, parse_file, read_file
 from husk.errors import InvalidParameter
 
@@ -23,12 +23,12 @@ def daemon_json(tmp_path: Path):
 
 def test_without_flags_and_file_the_defaults_hold(monkeypatch, tmp_path):
     monkeypatch.setattr(load, "DEFAULT_CONFIG_FILE", tmp_path / "absent.json")
-    assert ConfigSource(Settings()).load() == Config()
+    assert SettingsSource(Settings()).load() == Config()
 
 
 def test_the_default_file_is_read_when_it_exists(monkeypatch, daemon_json):
     monkeypatch.setattr(load, "DEFAULT_CONFIG_FILE", daemon_json(labels=["a=b"]))
-    assert ConfigSource(Settings()).load().labels == ("a=b",)
+    assert SettingsSource(Settings()).load().labels == ("a=b",)
 
 
 def test_every_key_of_the_file_reaches_its_setting():
@@ -93,7 +93,7 @@ def test_a_faulty_file_is_refused_with_what_is_wrong(text, message):
 
 def test_a_named_file_must_exist(tmp_path):
     with pytest.raises(InvalidParameter, match=r"with file .*/absent: open .*/absent: No such file"):
-        ConfigSource(Settings(), tmp_path / "absent").load()
+        SettingsSource(Settings(), tmp_path / "absent").load()
 
 
 def test_a_key_given_as_flag_and_in_the_file_is_a_conflict():

@@ -12,7 +12,7 @@ from jinja2.bccache import Bucket
 from husk.client.client import Client
 from husk.dashboard import rendering
 from husk.dashboard.server import Dashboard, serve
-from husk.dashboard.site import Settings
+from husk.dashboard.site import DashboardSettings
 from tests.support.dashboard import Asker, Browser
 from tests.support.fake_engine import FakeEngine
 
@@ -54,7 +54,7 @@ async def client(engine: FakeEngine) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def dashboard(client: Client) -> AsyncIterator[Dashboard]:
-    async with serve(client, Settings(address="127.0.0.1:0")) as found:
+    async with serve(client, DashboardSettings(address="127.0.0.1:0")) as found:
         yield found
 
 

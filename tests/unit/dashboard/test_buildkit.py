@@ -11,7 +11,7 @@ from husk.builder.protocol.messages.common import Timestamp
 from husk.client.client import Client
 from husk.dashboard.buildkit import BuildKit
 from husk.errors import NotFound, NotImplementedYet
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import NOT_FOUND, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from tests.support.fake_engine import FakeEngine
@@ -52,7 +52,7 @@ def asked(engine: FakeEngine) -> list[tuple[str, bytes]]:
 
 def upgraded(serve: Callable[[ServerStream], Awaitable[None]]) -> Callable[[Request], Awaitable[Answer]]:
     async def answer(request: Request) -> Answer:
-        async with Connection(h2c.upgrade(request), handler=serve) as connection:
+        async with GrpcConnection(h2c.upgrade(request), handler=serve) as connection:
             await connection.wait_closed()
         return Unanswered()
 

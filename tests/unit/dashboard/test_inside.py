@@ -5,7 +5,7 @@ from husk.client.client import Client
 from husk.config import TlsConfig
 from husk.dashboard.inside import client_of, own_context
 from husk.dashboard.server import serve
-from husk.dashboard.site import Settings
+from husk.dashboard.site import DashboardSettings
 from tests.support.certificates import Authority
 from tests.support.dashboard import Browser
 from tests.support.fake_engine import FakeEngine
@@ -20,7 +20,7 @@ async def test_a_client_speaks_with_the_edge_of_its_own_process(engine: FakeEngi
 async def test_tls_has_the_daemons_certificate_and_asks_for_none(client: Client, tmp_path: Path) -> None:
     pair = Authority(tmp_path).issue("server", addresses=["127.0.0.1"])
     tls = own_context(TlsConfig(verify=True, ca=Path(pair.ca), cert=Path(pair.cert), key=Path(pair.key)))
-    async with serve(client, Settings(address="127.0.0.1:0", tls=tls)) as dashboard:
+    async with serve(client, DashboardSettings(address="127.0.0.1:0", tls=tls)) as dashboard:
         browser = Browser(dashboard.site.link(), pair.ca)
         assert browser.origin.startswith("https://127.0.0.1:")
         page = await asyncio.to_thread(browser.sign_in)

@@ -1,5 +1,5 @@
 from husk.api.http.response import Response
-from husk.dashboard.router import Kind, Router, change, page, socket, stream
+from husk.dashboard.router import PageKind, PageRouter, change, page, socket, stream
 from husk.dashboard.visit import Visit
 
 
@@ -7,7 +7,7 @@ async def nothing(visit: Visit) -> Response:
     return Response()
 
 
-ROUTER = Router(
+ROUTER = PageRouter(
     [
         page("/", nothing),
         page("/containers/{name}", nothing),
@@ -32,8 +32,8 @@ def test_the_rest_of_a_path_may_have_slashes() -> None:
 
 def test_a_path_may_be_asked_for_and_posted_to() -> None:
     asked, posted = (ROUTER.match(method, "/containers/a/remove").route for method in ("GET", "POST"))
-    assert asked is not None and asked.kind is Kind.PAGE
-    assert posted is not None and posted.kind is Kind.CHANGE
+    assert asked is not None and asked.kind is PageKind.PAGE
+    assert posted is not None and posted.kind is PageKind.CHANGE
 
 
 def test_methods_are_told_where_only_they_are_wrong() -> None:
@@ -48,4 +48,4 @@ def test_other_paths_mean_nothing() -> None:
 
 def test_streams_and_sockets_are_of_their_kind() -> None:
     found = [ROUTER.match("GET", path).route for path in ("/live", "/containers/a/terminal")]
-    assert [route.kind for route in found if route] == [Kind.STREAM, Kind.SOCKET]
+    assert [route.kind for route in found if route] == [PageKind.STREAM, PageKind.SOCKET]

@@ -8,7 +8,7 @@ from husk.client.client import Client
 from husk.client.stats import stats
 from husk.dashboard import sampling
 from husk.dashboard.live import Message
-from husk.dashboard.sampling import ALL, KEPT, Sample, Sampler, points, sample, series
+from husk.dashboard.sampling import ALL, KEPT, Sampler, UsageSample, points, sample, series
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import until_async
 
@@ -38,7 +38,10 @@ def test_counters_that_begin_anew_are_no_negative_rate() -> None:
 
 
 def test_points_of_charts() -> None:
-    kept = [Sample(1.0, None, 10, 20, None, None, None, None, 1), Sample(2.0, 1.5, 10, 20, 1.0, 2.0, 3.0, 4.0, 1)]
+    kept = [
+        UsageSample(1.0, None, 10, 20, None, None, None, None, 1),
+        UsageSample(2.0, 1.5, 10, 20, 1.0, 2.0, 3.0, 4.0, 1),
+    ]
     assert points(kept, "cpu") == "1.5" and points(kept, "network") == "3"
     assert points(kept, "memory") == "10 10" and points(kept, "disk") == "7"
     assert series(kept)["cpu"] == [[1.0, None], [2.0, 1.5]]

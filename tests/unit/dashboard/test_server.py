@@ -11,7 +11,7 @@ from husk.api.http.response import Answer
 from husk.client.client import Client
 from husk.dashboard import server as served
 from husk.dashboard.server import LIMITS, Dashboard, serve
-from husk.dashboard.site import Settings
+from husk.dashboard.site import DashboardSettings
 from husk.errors import InvalidParameter
 from tests.support.dashboard import Browser, Page
 from tests.support.fake_engine import FakeEngine, failed
@@ -266,7 +266,7 @@ async def test_a_path_that_is_no_text_is_refused(browser: Browser, path: str) ->
 
 
 async def test_read_only_changes_nothing_but_signs_out(client: Client, engine: FakeEngine) -> None:
-    async with serve(client, Settings(address="127.0.0.1:0", read_only=True)) as dashboard:
+    async with serve(client, DashboardSettings(address="127.0.0.1:0", read_only=True)) as dashboard:
         browser = Browser(dashboard.site.link())
         await asyncio.to_thread(browser.sign_in)
         text = (await get(browser, "/containers")).text
@@ -284,7 +284,7 @@ async def test_streams_of_a_session_are_limited(dashboard: Dashboard, browser: B
 
 
 async def test_it_ends_while_pages_are_open(client: Client) -> None:
-    async with serve(client, Settings(address="127.0.0.1:0")) as dashboard:
+    async with serve(client, DashboardSettings(address="127.0.0.1:0")) as dashboard:
         browser = Browser(dashboard.site.link())
         await asyncio.to_thread(browser.sign_in)
         connection, answer = await asyncio.to_thread(browser.open, "GET", "/live")
@@ -294,5 +294,5 @@ async def test_it_ends_while_pages_are_open(client: Client) -> None:
 
 async def test_an_open_address_without_tls_is_refused(client: Client) -> None:
     with pytest.raises(InvalidParameter, match="without TLS"):
-        async with serve(client, Settings(address="0.0.0.0:0")):
+        async with serve(client, DashboardSettings(address="0.0.0.0:0")):
             pass

@@ -9,7 +9,7 @@ from husk.api.http.response import Answer, StreamedResponse, fields
 from husk.client.client import Client
 from husk.client.progress import PullProgress
 from husk.dashboard.live import Live
-from husk.dashboard.transfers import DONE, FAILED, PULL, PUSH, RUNNING, Transfer, Transfers
+from husk.dashboard.transfers import DONE, FAILED, PULL, PUSH, RUNNING, LayerTransfers, Transfer
 from husk.errors import Conflict, NotFound
 from tests.support.fake_engine import FakeEngine
 
@@ -29,9 +29,9 @@ async def tasks() -> AsyncIterator[Tasks]:
 
 
 @pytest.fixture
-async def transfers(engine: FakeEngine, tasks: Tasks) -> AsyncIterator[Transfers]:
+async def transfers(engine: FakeEngine, tasks: Tasks) -> AsyncIterator[LayerTransfers]:
     client = Client(engine.dial)
-    yield Transfers(client, tasks, Live(client, tasks))
+    yield LayerTransfers(client, tasks, Live(client, tasks))
     await tasks.cancel_all()
     await client.close()
 
@@ -62,7 +62,7 @@ def test_layers_are_told_apart_and_end_full() -> None:
     assert (first.current, first.ended) == (10, True)
 
 
-async def test_a_pull_goes_to_its_end(engine: FakeEngine, tasks: Tasks, transfers: Transfers) -> None:
+async def test_a_pull_goes_to_its_end(engine: FakeEngine, tasks: Tasks, transfers: LayerTransfers) -> None:
     engine.answers("POST", "/images/create", b'{"status":"Pull complete","id":"f1"}\n{"status":"Status: done"}\n')
     transfer = transfers.start(PULL, "app:1")
     await tasks.join()
@@ -70,7 +70,7 @@ async def test_a_pull_goes_to_its_end(engine: FakeEngine, tasks: Tasks, transfer
     assert transfers.get(transfer.id) is transfer
 
 
-async def test_what_goes_wrong_is_told(engine: FakeEngine, tasks: Tasks, transfers: Transfers) -> None:
+async def test_what_goes_wrong_is_told(engine: FakeEngine, tasks: Tasks, transfers: LayerTransfers) -> None:
     engine.answers("POST", "/images/app/push", b'{"error":"denied","errorDetail":{"message":"denied"}}\n')
     transfer = transfers.start(PUSH, "app:1")
     await tasks.join()
@@ -79,7 +79,7 @@ async def test_what_goes_wrong_is_told(engine: FakeEngine, tasks: Tasks, transfe
         transfers.get("never")
 
 
-async def test_the_same_pull_is_begun_once_and_not_too_many(engine: FakeEngine, transfers: Transfers) -> None:
+async def test_the_same_pull_is_begun_once_and_not_too_many(engine: FakeEngine, transfers: LayerTransfers) -> None:
     engine.answers("POST", "/images/create", forever)
     first = transfers.start(PULL, "app:0")
     assert transfers.start(PULL, "app:0") is first
@@ -90,7 +90,9 @@ async def test_the_same_pull_is_begun_once_and_not_too_many(engine: FakeEngine, 
     assert first.state == RUNNING
 
 
-async def test_the_oldest_that_have_ended_are_forgotten(engine: FakeEngine, tasks: Tasks, transfers: Transfers) -> None:
+async def test_the_oldest_that_have_ended_are_forgotten(
+    engine: FakeEngine, tasks: Tasks, transfers: LayerTransfers
+) -> None:
     engine.answers("POST", "/images/create", b'{"status":"done"}\n')
     for number in range(40):
         transfers.start(PULL, f"app:{number}")
@@ -102,7 +104,7 @@ async def test_the_last_word_before_a_silence_is_told(engine: FakeEngine, tasks:
     engine.answers("POST", "/images/create", forever)
     client = Client(engine.dial)
     live = Live(client, tasks)
-    transfers = Transfers(client, tasks, live)
+    transfers = LayerTransfers(client, tasks, live)
     with live.listening() as heard:
         transfer = transfers.start(PULL, "app:1")
         while len(transfer.layers) < 2:

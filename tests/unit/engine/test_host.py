@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from husk.config import Config, ContainerDefaults
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.errors import InvalidParameter
 
 
-def probed(**settings: object) -> Host:
-    return Host.probe("crun", settings=Config(containers=ContainerDefaults(**settings)))  # type: ignore[arg-type]
+def probed(**settings: object) -> EngineHost:
+    return EngineHost.probe("crun", settings=Config(containers=ContainerDefaults(**settings)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("setting", "kept"), [("builtin", ""), ("unconfined", "unconfined")])
@@ -37,7 +37,7 @@ def test_a_profile_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
 def test_an_init_needs_its_program() -> None:
     settings = Config(init_path="/nowhere/init", containers=ContainerDefaults(init=True))
     with pytest.raises(InvalidParameter, match="install tini"):
-        Host.probe("crun", settings=settings)
+        EngineHost.probe("crun", settings=settings)
 
 
 def test_settings_of_containers_are_kept(tmp_path: Path) -> None:

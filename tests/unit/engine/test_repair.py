@@ -8,7 +8,7 @@ import pytest
 
 from husk.engine import repair as module
 from husk.engine.checkup import Examination
-from husk.engine.images.check import Verdict
+from husk.engine.images.check import ImageFindings
 from husk.engine.model.volume import Volume
 from husk.engine.repair import _Mender, repair
 from husk.errors import SystemFault
@@ -32,7 +32,7 @@ def shelf(tmp_path: Path, state: StateStore) -> Shelf:
 
 async def mend(shelf: Shelf, **verdict: object) -> list[str]:
     mender = _Mender(shelf.state, shelf.blobs, cast(LayerStore, shelf.layers))
-    found = Examination(verdict=Verdict(**verdict))  # type: ignore[arg-type]
+    found = Examination(verdict=ImageFindings(**verdict))  # type: ignore[arg-type]
     told = await mender.mend(found)
     shelf.catalog = mender._catalog
     return told
@@ -76,7 +76,7 @@ async def test_loose_names_and_wrong_layers_are_forgotten(tmp_path: Path) -> Non
     state = StateStore.open(tmp_path / "state.db")
     await state.commit(Change("layer", "sha256:x", b"{}"), Change("image-name", "docker.io/library/a:1", b"sha256:y"))
     state.close()
-    verdict = Verdict(wrong_layers=["sha256:x"], loose_names=["docker.io/library/a:1"])
+    verdict = ImageFindings(wrong_layers=["sha256:x"], loose_names=["docker.io/library/a:1"])
     told = await repair(tmp_path, Examination(verdict=verdict))
     assert told == ["forgot layer sha256:x", "forgot the name docker.io/library/a:1"]
 

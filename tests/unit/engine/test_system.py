@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from husk.config import Config, RuntimeConfig
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.system import System, engine_id, filesystem_of, is_contained, read_version
 
 MOUNTS = """\
@@ -15,7 +15,7 @@ MOUNTS = """\
 22 21 0:20 / /var/lib rw shared:2 - xfs /dev/sdb rw
 23 21 0:21 / /var/lib/husk/containers/x rw - overlay overlay rw
 """
-HOST = replace(Host.probe("crun"), init_path="", conmon_path="/nowhere/conmon")
+HOST = replace(EngineHost.probe("crun"), init_path="", conmon_path="/nowhere/conmon")
 
 
 def test_the_deepest_mount_decides_the_filesystem() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.kernel import conntrack
-from husk.kernel.netlink import Message, attribute
+from husk.kernel.netlink import NetlinkMessage, attribute
 
 
 def conversation(address: str, port: int, protocol: int = socket.IPPROTO_UDP) -> bytes:
@@ -33,10 +33,10 @@ class Kernel:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def dump(self, message: Message) -> list[bytes]:
+    def dump(self, message: NetlinkMessage) -> list[bytes]:
         return self.known
 
-    def attempt(self, messages: list[Message]) -> list[Any]:
+    def attempt(self, messages: list[NetlinkMessage]) -> list[Any]:
         self.deleted += [message.payload for message in messages]
         return [None]
 

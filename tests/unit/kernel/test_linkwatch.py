@@ -7,11 +7,11 @@ import struct
 import pytest
 
 from husk.kernel.linkwatch import LinkWatch, names
-from husk.kernel.netlink import Message, encode, text
+from husk.kernel.netlink import NetlinkMessage, encode, text
 
 
 def message(kind: int, name: str, family: int = socket.AF_UNSPEC) -> bytes:
-    return encode(Message(kind, 0, struct.pack("=BxHiII", family, 0, 7, 0, 0) + text(3, name), "test"), 1)
+    return encode(NetlinkMessage(kind, 0, struct.pack("=BxHiII", family, 0, 7, 0, 0) + text(3, name), "test"), 1)
 
 
 def test_deletions_are_told_by_name():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from husk.kernel.netlink import (
     ACK,
     REQUEST,
-    Answer,
-    Message,
+    NetlinkAnswer,
+    NetlinkMessage,
     NetlinkSocket,
     attribute,
     attributes,
@@ -61,10 +61,10 @@ def test_of_repeated_attributes_the_last_counts(wanted):
 
 @given(st.lists(st.tuples(st.integers(16, 100), values)))
 def test_messages_of_a_datagram_come_back_in_order(contents):
-    messages = [Message(kind, ACK, payload, "") for kind, payload in contents]
+    messages = [NetlinkMessage(kind, ACK, payload, "") for kind, payload in contents]
     datagram = b"".join(encode(message, number) for number, message in enumerate(messages))
     assert list(decode(datagram)) == [
-        Answer(message.type, ACK | REQUEST, number, message.payload) for number, message in enumerate(messages)
+        NetlinkAnswer(message.type, ACK | REQUEST, number, message.payload) for number, message in enumerate(messages)
     ]
 
 
@@ -74,17 +74,17 @@ def test_a_message_longer_than_its_datagram_is_refused():
 
 
 def test_code_zero_is_an_acknowledgement():
-    assert error_of(Answer(2, 0, 1, struct.pack("=i", 0) + bytes(16)), "add veth x") is None
+    assert error_of(NetlinkAnswer(2, 0, 1, struct.pack("=i", 0) + bytes(16)), "add veth x") is None
 
 
 def test_an_error_names_the_request_and_the_kernels_explanation():
     payload = struct.pack("=i", -errno.EEXIST) + bytes(16) + text(1, "name taken")
-    error = error_of(Answer(2, 0x200, 1, payload), "add veth x")
+    error = error_of(NetlinkAnswer(2, 0x200, 1, payload), "add veth x")
     assert isinstance(error, FileExistsError)
     assert "add veth x: File exists (name taken)" in str(error)
 
 
-_NOTHING = Message(16, 0, bytes(16) + text(3, "no-such-link"), "change a link that is not there")
+_NOTHING = NetlinkMessage(16, 0, bytes(16) + text(3, "no-such-link"), "change a link that is not there")
 
 
 def test_an_answer_that_never_comes_is_an_error_that_says_what_was_asked():
@@ -129,7 +129,7 @@ def test_what_another_process_sends_is_not_taken_for_an_answer():
 
 def test_a_question_has_one_answer():
     with NetlinkSocket() as netlink:
-        told = netlink.ask(Message(18, 0, bytes(16) + text(3, "lo"), "ask for a link"))
+        told = netlink.ask(NetlinkMessage(18, 0, bytes(16) + text(3, "lo"), "ask for a link"))
         assert attributes(told[16:])[3] == b"lo\0"
         with pytest.raises(OSError, match="ask for a link: No such device"):
-            netlink.ask(Message(18, 0, bytes(16) + text(3, "no-such-link"), "ask for a link"))
+            netlink.ask(NetlinkMessage(18, 0, bytes(16) + text(3, "no-such-link"), "ask for a link"))

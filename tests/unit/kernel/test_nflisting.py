@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from husk.kernel import nflisting
-from husk.kernel.netlink import Message, attribute, nested, text
+from husk.kernel.netlink import NetlinkMessage, attribute, nested, text
 from husk.kernel.nflisting import Chain, elements, generation, has_table, shape, some_of_shape
 
 HEAD = bytes(4)
@@ -16,7 +16,7 @@ class FakeSocket:
     """Answers each request by its words."""
 
     dumps: ClassVar[dict[str, Sequence[bytes]]] = {}
-    asked: ClassVar[list[Message]] = []
+    asked: ClassVar[list[NetlinkMessage]] = []
 
     def __init__(self, protocol: int) -> None:
         assert protocol == 12
@@ -27,10 +27,10 @@ class FakeSocket:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def ask(self, message: Message) -> bytes:
+    def ask(self, message: NetlinkMessage) -> bytes:
         return self.dump(message)[0]
 
-    def dump(self, message: Message) -> list[bytes]:
+    def dump(self, message: NetlinkMessage) -> list[bytes]:
         self.asked.append(message)
         found: Any = next((dumped for words, dumped in self.dumps.items() if words in message[3]), None)
         if found is None:
@@ -78,7 +78,7 @@ def test_some_chains_are_asked_for_by_their_names(kernel: type[FakeSocket]) -> N
 def test_a_chain_that_cannot_be_looked_at_is_not_one_that_is_gone(
     kernel: type[FakeSocket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(self: FakeSocket, message: Message) -> bytes:
+    def refused(self: FakeSocket, message: NetlinkMessage) -> bytes:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(FakeSocket, "ask", refused)

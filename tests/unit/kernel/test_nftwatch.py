@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from husk.kernel.netlink import Message, encode, text
+from husk.kernel.netlink import NetlinkMessage, encode, text
 from husk.kernel.nftwatch import RuleWatch, Transactions
 
 TABLES = ("husk", "husk-lb")
@@ -15,13 +15,13 @@ HEAD = struct.pack("=BBH", 2, 0, 0)
 
 
 def message(kind: int, table: str, subsystem: int = 10) -> bytes:
-    return encode(Message(subsystem << 8 | kind, 0, HEAD + text(1, table), "test"), 1)
+    return encode(NetlinkMessage(subsystem << 8 | kind, 0, HEAD + text(1, table), "test"), 1)
 
 
 def end(maker: int) -> bytes:
     """The end of a transaction, and who has made it."""
     told = HEAD + struct.pack("=HHI", 8, 1, 7) + struct.pack("=HH", 8, 2) + maker.to_bytes(4)
-    return encode(Message(10 << 8 | 15, 0, told, "test"), 1)
+    return encode(NetlinkMessage(10 << 8 | 15, 0, told, "test"), 1)
 
 
 @pytest.mark.parametrize("kind", [2, 5, 8, 11, 14])
@@ -51,7 +51,7 @@ def test_each_transaction_has_its_maker():
     transactions = Transactions(TABLES)
     assert transactions.feed(message(0, "husk") + end(7) + message(14, "husk") + message(14, "husk")) == []
     assert transactions.feed(end(8) + message(14, "other") + end(9)) == [8]
-    assert transactions.feed(message(14, "husk") + encode(Message(10 << 8 | 15, 0, HEAD, "test"), 1)) == [0]
+    assert transactions.feed(message(14, "husk") + encode(NetlinkMessage(10 << 8 | 15, 0, HEAD, "test"), 1)) == [0]
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_the_local_end_of_a_point_to_point_link_is_its_address():
 
 def test_a_default_route_is_the_network_of_all_addresses():
     route = rtaddresses.parse_route(rtaddresses.add_default_route(IPv4Address("172.17.0.1")).payload)
-    assert route == rtaddresses.Route(IPv4Network("0.0.0.0/0"), 0)
+    assert route == rtaddresses.KernelRoute(IPv4Network("0.0.0.0/0"), 0)
 
 
 def _route(kind: int) -> bytes:
@@ -35,7 +35,7 @@ def _route(kind: int) -> bytes:
 
 
 def test_a_route_has_its_network_and_interface():
-    assert rtaddresses.parse_route(_route(1)) == rtaddresses.Route(IPv4Network("10.5.0.0/16"), 9)
+    assert rtaddresses.parse_route(_route(1)) == rtaddresses.KernelRoute(IPv4Network("10.5.0.0/16"), 9)
 
 
 def test_a_local_route_is_left_out():

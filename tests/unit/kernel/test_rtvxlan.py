@@ -8,14 +8,14 @@ import pytest
 from husk.kernel import rtvxlan
 from husk.kernel.netlink import attribute, attributes, number
 from husk.kernel.rtnetlink import add_bridge
-from husk.kernel.rtvxlan import Forwarding, Tunnel
+from husk.kernel.rtvxlan import Forwarding, VxlanTunnel
 
 MAC = "02:42:0a:00:09:05"
 
 
 @pytest.mark.parametrize("local", [IPv4Address("192.0.2.1"), IPv6Address("2001:db8::1")])
 def test_a_tunnel_comes_back(local):
-    tunnel = Tunnel(4097, 4789, local)
+    tunnel = VxlanTunnel(4097, 4789, local)
     assert rtvxlan.parse_tunnel(rtvxlan.add_vxlan("vx0", MAC, tunnel, 1450).payload) == tunnel
 
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from husk.kernel import seccomp
-from husk.kernel.seccomp import Comparison, CompileError, Rule, compile_filter
+from husk.kernel.seccomp import Comparison, CompileError, SeccompRule, compile_filter
 
 ALLOW, ERRNO, KILL = "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO", "SCMP_ACT_KILL_PROCESS"
 READ, PERSONALITY = 0, 135
@@ -35,7 +35,7 @@ def verdict(program: bytes, call: int, *arguments: int, architecture: int = X86_
 
 
 def test_calls_on_the_list_get_its_action_and_others_the_default() -> None:
-    program = compile_filter(ERRNO, errno.EPERM, ["SCMP_ARCH_X86_64"], [Rule(["read", "no_such_call"], ALLOW)])
+    program = compile_filter(ERRNO, errno.EPERM, ["SCMP_ARCH_X86_64"], [SeccompRule(["read", "no_such_call"], ALLOW)])
     assert verdict(program, READ) == 0x7FFF0000
     assert verdict(program, PERSONALITY) == 0x00050000 | errno.EPERM
     assert verdict(program, READ, architecture=5) != 0x7FFF0000
@@ -43,8 +43,8 @@ def test_calls_on_the_list_get_its_action_and_others_the_default() -> None:
 
 def test_arguments_are_compared() -> None:
     rules = [
-        Rule(["personality"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_EQ", 8)]),
-        Rule(["clone"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_MASKED_EQ", 0xF0, 0x10)]),
+        SeccompRule(["personality"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_EQ", 8)]),
+        SeccompRule(["clone"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_MASKED_EQ", 0xF0, 0x10)]),
     ]
     program = compile_filter(ERRNO, 38, ["SCMP_ARCH_X86_64"], rules)
     assert [verdict(program, PERSONALITY, value) == 0x7FFF0000 for value in (8, 9)] == [True, False]
@@ -53,26 +53,28 @@ def test_arguments_are_compared() -> None:
 
 
 def test_a_rule_has_an_error_of_its_own() -> None:
-    program = compile_filter(ALLOW, 0, ["SCMP_ARCH_X86_64"], [Rule(["read"], ERRNO, errno=errno.ENOSYS)])
+    program = compile_filter(ALLOW, 0, ["SCMP_ARCH_X86_64"], [SeccompRule(["read"], ERRNO, errno=errno.ENOSYS)])
     assert verdict(program, READ) == 0x00050000 | errno.ENOSYS
 
 
 def test_every_architecture_may_be_named_twice() -> None:
-    assert compile_filter(ALLOW, 0, ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86_64", "SCMP_ARCH_X86"], [Rule(["read"], KILL)])
+    assert compile_filter(
+        ALLOW, 0, ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86_64", "SCMP_ARCH_X86"], [SeccompRule(["read"], KILL)]
+    )
 
 
 @pytest.mark.parametrize(
     ("default", "architecture", "rule"),
     [
-        ("SCMP_ACT_NOTIFY", "SCMP_ARCH_X86_64", Rule(["read"], ALLOW)),
-        (ERRNO, "SCMP_ARCH_ODD", Rule(["read"], ALLOW)),
-        (ERRNO, "SCMP_ARCH_X86_64", Rule(["read"], "SCMP_ACT_TRACE")),
-        (ERRNO, "SCMP_ARCH_X86_64", Rule(["read"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_ODD", 1)])),
-        (ERRNO, "SCMP_ARCH_X86_64", Rule(["read"], ALLOW, arguments=[Comparison(9, "SCMP_CMP_EQ", 1)])),
-        (ALLOW, "SCMP_ARCH_X86_64", Rule(["read"], ALLOW)),
+        ("SCMP_ACT_NOTIFY", "SCMP_ARCH_X86_64", SeccompRule(["read"], ALLOW)),
+        (ERRNO, "SCMP_ARCH_ODD", SeccompRule(["read"], ALLOW)),
+        (ERRNO, "SCMP_ARCH_X86_64", SeccompRule(["read"], "SCMP_ACT_TRACE")),
+        (ERRNO, "SCMP_ARCH_X86_64", SeccompRule(["read"], ALLOW, arguments=[Comparison(0, "SCMP_CMP_ODD", 1)])),
+        (ERRNO, "SCMP_ARCH_X86_64", SeccompRule(["read"], ALLOW, arguments=[Comparison(9, "SCMP_CMP_EQ", 1)])),
+        (ALLOW, "SCMP_ARCH_X86_64", SeccompRule(["read"], ALLOW)),
     ],
 )
-def test_what_cannot_be_expressed_is_left_to_the_runtime(default: str, architecture: str, rule: Rule) -> None:
+def test_what_cannot_be_expressed_is_left_to_the_runtime(default: str, architecture: str, rule: SeccompRule) -> None:
     with pytest.raises(CompileError):
         compile_filter(default, 1, [architecture], [rule])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.network import drop_policies
-from husk.network.drop_policies import DropPolicy, Remembered, forwarding, refuses
+from husk.network.drop_policies import DropPolicy, RememberedPolicies, forwarding, refuses
 
 LISTED = """\
 table ip husk {
@@ -84,7 +84,7 @@ def test_rules_are_listed_again_when_any_has_changed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(drop_policies, "look", look)
     monkeypatch.setattr("husk.kernel.nflisting.generation", lambda: generation)
-    remembered = Remembered()
+    remembered = RememberedPolicies()
     for interfaces in (("a",), ("a",), ("a", "b")):
         assert remembered.look(interfaces) == [policy]
     assert looked == [("a",), ("a", "b")]
@@ -98,4 +98,4 @@ def test_a_host_that_does_not_tell_has_no_policies(monkeypatch: pytest.MonkeyPat
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("husk.kernel.nflisting.generation", refused)
-    assert Remembered().look(()) == []
+    assert RememberedPolicies().look(()) == []

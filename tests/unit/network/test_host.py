@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from husk.errors import InvalidParameter
 from husk.kernel import nflisting, rtnetlink
-from husk.kernel.netlink import Message
+from husk.kernel.netlink import NetlinkMessage
 from husk.network import host
-from husk.network.host import BridgePlan, Surroundings, addresses_of, decide, parse_name_servers
+from husk.network.host import BridgePlan, HostSurroundings, addresses_of, decide, parse_name_servers
 
 PLAN = BridgePlan(interface="husk0", owner="test", bip="", pools=(), remembered=None, in_use=False)
 TUN = rtnetlink.Link(index=7, name="wg", kind="tun", master=0, up=False, mtu=1420, alias="")
-EMPTY = Surroundings(bridge=None, own=[], taken=[], mtu=1500)
+EMPTY = HostSurroundings(bridge=None, own=[], taken=[], mtu=1500)
 VPN = replace(EMPTY, taken=[IPv4Network("172.17.0.0/16")])
 
 
@@ -78,10 +78,10 @@ class FakeNetlink:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def dump(self, message: Message) -> list[bytes]:
+    def dump(self, message: NetlinkMessage) -> list[bytes]:
         return list(self.links.values())
 
-    def attempt(self, messages: list[Message]) -> list[OSError | None]:
+    def attempt(self, messages: list[NetlinkMessage]) -> list[OSError | None]:
         for message in messages:
             del self.links[rtnetlink.parse_link(message.payload).name]
         return [None for _ in messages]

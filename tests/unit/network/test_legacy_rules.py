@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from husk.network import legacy_rules
-from husk.network.legacy_rules import LegacyRules, Remembered, drops, look
+from husk.network.legacy_rules import LegacyRules, RememberedRules, drops, look
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ async def test_who_asks_every_moment_starts_no_programs_each_time(
     names.write_text("filter\n")
     program.write_text(f"#!/bin/sh\necho >>{asked}\necho -P FORWARD DROP\n")
     program.chmod(0o755)
-    rules = Remembered({str(program): names})
+    rules = RememberedRules({str(program): names})
     for interfaces in (("a",), ("a",), ("a", "b")):
         assert await rules.look(interfaces) == [LegacyRules(str(program), True, str(program))]
     assert asked.read_text() == "\n\n", "once for each set of interfaces"

@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.kernel import rtaddresses, rtvxlan
-from husk.kernel.netlink import Message, attributes
+from husk.kernel.netlink import NetlinkMessage, attributes
 from husk.network.ipam import mac_address
-from husk.network.peers import Peer, Roll, Tables, difference, wanted
+from husk.network.peers import OverlayPeer, Roll, Tables, difference, wanted
 
 LOCAL = "192.0.2.1"
 BRIDGE, VXLAN = 7, 8
 
 
-def peer(number: int, host: int) -> Peer:
+def peer(number: int, host: int) -> OverlayPeer:
     address = IPv4Address("10.0.9.0") + number
-    return Peer(str(address), mac_address(address), f"192.0.2.{host}")
+    return OverlayPeer(str(address), mac_address(address), f"192.0.2.{host}")
 
 
-def apply(tables: Tables, messages: list[Message]) -> Tables:
+def apply(tables: Tables, messages: list[NetlinkMessage]) -> Tables:
     """Apply the messages as the kernel would."""
     neighbours, stations, hosts = dict(tables.neighbours), set(tables.stations), dict(tables.hosts)
     for message in messages:
@@ -64,7 +64,7 @@ def told(draw):
     macs = st.sampled_from([mac_address(IPv4Address("10.0.9.0") + number) for number in range(4)])
     spelled = st.builds(lambda mac, other: mac.replace(":", "-").upper() if other else mac, macs, st.booleans())
     hosts = draw(st.dictionaries(st.integers(1, 8), st.tuples(spelled, st.integers(1, 4)), max_size=8))
-    return [Peer(f"10.0.9.{number}", mac, f"192.0.2.{host}") for number, (mac, host) in hosts.items()]
+    return [OverlayPeer(f"10.0.9.{number}", mac, f"192.0.2.{host}") for number, (mac, host) in hosts.items()]
 
 
 @given(st.lists(told(), max_size=6))
@@ -88,7 +88,7 @@ def test_endpoints_of_this_host_are_not_told_of():
 
 
 def test_endpoints_on_hosts_of_the_other_version_of_ip_are_not_told_of():
-    other = Peer("10.0.9.5", "02:42:0a:00:09:05", "2001:db8::2")
+    other = OverlayPeer("10.0.9.5", "02:42:0a:00:09:05", "2001:db8::2")
     assert wanted([other, peer(6, 2)], LOCAL) == wanted([peer(6, 2)], LOCAL)
     assert wanted([other, peer(6, 2)], "2001:db8::1") == wanted([other], "2001:db8::1")
 
@@ -111,10 +111,10 @@ def test_new_peers_come_before_old_ones_go_and_the_way_is_made_from_its_end():
 
 
 def test_a_mac_in_another_spelling_is_the_same():
-    assert wanted([Peer("10.0.9.5", "02-42-0A-00-09-05", "192.0.2.2")], LOCAL) == wanted([peer(5, 2)], LOCAL)
+    assert wanted([OverlayPeer("10.0.9.5", "02-42-0A-00-09-05", "192.0.2.2")], LOCAL) == wanted([peer(5, 2)], LOCAL)
 
 
 def test_both_addresses_of_an_endpoint_are_at_one_mac():
-    found = wanted([peer(5, 2), Peer("fd00::5", mac_address(IPv4Address("10.0.9.5")), "192.0.2.2")], LOCAL)
+    found = wanted([peer(5, 2), OverlayPeer("fd00::5", mac_address(IPv4Address("10.0.9.5")), "192.0.2.2")], LOCAL)
     assert len(found.neighbours) == 2
     assert len(found.hosts) == len(found.stations) == 1

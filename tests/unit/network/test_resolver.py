@@ -44,7 +44,7 @@ def bound(kind: socket.SocketKind) -> socket.socket:
 async def test_what_is_over_the_share_waits_in_the_socket():
     clock, asked = Clock(), list[str]()
 
-    def answer(query: dns.Query) -> bytes:
+    def answer(query: dns.DnsQuery) -> bytes:
         asked.append(query.name)
         # As if it took a tenth of what may be taken at once.
         resolver._budget.spend(module._ALLOWANCE / 10)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from husk.config import NO_PROXIES, Proxies
-from husk.registry.routes import Address, Way, find_way, parse_insecure, proxy_for, resolve, same_origin
+from husk.registry.routes import Address, ConnectionWay, find_way, parse_insecure, proxy_for, resolve, same_origin
 from tests.support.names import answer_names
 
 LISTED = ["plain.example:5000", "http://bare.example/", "10.1.0.0/16", "192.168.7.7/32", "fd00::/8", "not/a/net"]
@@ -33,7 +33,7 @@ async def known(name: str) -> Sequence[Address]:
 
 async def way_to(
     host: str, proxies: Proxies = NO_PROXIES, scheme: str = "https", listed: Sequence[str] = LISTED
-) -> Way:
+) -> ConnectionWay:
     return await find_way(f"{scheme}://{host}/v2/", parse_insecure(listed), proxies, known)
 
 
@@ -83,13 +83,13 @@ async def test_what_is_listed_or_inside_is_open(host: str) -> None:
     ],
 )
 async def test_everything_else_is_verified(host: str) -> None:
-    assert await way_to(host) == Way(False)
+    assert await way_to(host) == ConnectionWay(False)
 
 
 @pytest.mark.parametrize("listed", [["registry-1.docker.io", "docker.io", "auth.docker.io"], ["0.0.0.0/0", "::/0"]])
 async def test_docker_hub_is_verified_whatever_the_settings_say(listed: list[str]) -> None:
     for host in ("registry-1.docker.io", "docker.io", "auth.docker.io", "Index.Docker.IO"):
-        assert await way_to(host, listed=listed) == Way(False)
+        assert await way_to(host, listed=listed) == ConnectionWay(False)
 
 
 async def test_an_open_way_to_a_name_has_the_addresses_that_were_looked_at() -> None:
@@ -100,14 +100,16 @@ async def test_an_open_way_to_a_name_has_the_addresses_that_were_looked_at() -> 
 
 async def test_behind_a_proxy_names_are_open_only_by_the_list() -> None:
     behind = Proxies("http://proxy:1", "http://proxy:2", "")
-    assert await way_to("inside.test", behind) == Way(False, "http://proxy:2")
-    assert await way_to("local.test", behind, "http") == Way(False, "http://proxy:1")
-    assert await way_to("plain.example:5000", behind) == Way(True, "http://proxy:2")
-    assert await way_to("10.1.2.3", behind) == Way(True, "http://proxy:2")
+    assert await way_to("inside.test", behind) == ConnectionWay(False, "http://proxy:2")
+    assert await way_to("local.test", behind, "http") == ConnectionWay(False, "http://proxy:1")
+    assert await way_to("plain.example:5000", behind) == ConnectionWay(True, "http://proxy:2")
+    assert await way_to("10.1.2.3", behind) == ConnectionWay(True, "http://proxy:2")
     for here in ("localhost:5000", "registry.localhost:5000", "127.0.0.1:5000"):
         assert (await way_to(here, behind)).proxy is None and (await way_to(here, behind)).open
     # The TLS settings are one for the proxy and what is behind it.
-    assert await way_to("plain.example:5000", Proxies("", "https://proxy:2", "")) == Way(False, "https://proxy:2")
+    assert await way_to("plain.example:5000", Proxies("", "https://proxy:2", "")) == ConnectionWay(
+        False, "https://proxy:2"
+    )
 
 
 async def test_names_are_looked_up_by_the_system(monkeypatch: pytest.MonkeyPatch) -> None:

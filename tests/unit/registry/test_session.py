@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from husk.errors import SystemFault
 from husk.registry.auth import Authorizer, Credentials, TokenRefused
 from husk.registry.failures import Refusal
-from husk.registry.session import Refused, Session
+from husk.registry.session import RegistryRefused, RegistrySession
 from husk.registry.transport import Transport
 
 BASE, URL = "https://registry.test", "https://registry.test/v2/app/blobs/x"
@@ -70,7 +70,7 @@ class FakeAuthorizer:
 class House:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.web, self.authorizer = FakeWeb(), FakeAuthorizer()
-        self.session = Session(cast(Transport, self.web), cast(Authorizer, self.authorizer))
+        self.session = RegistrySession(cast(Transport, self.web), cast(Authorizer, self.authorizer))
 
         async def nothing(response: object, limit: int, cut: bool) -> bytes:
             return b""
@@ -102,11 +102,11 @@ async def test_a_challenge_is_answered_once(house: House) -> None:
 
 async def test_a_second_refusal_is_the_answer(house: House) -> None:
     house.web.answers[URL] = wants("Bearer other")
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RegistryRefused) as caught:
         await house.ask()
     assert caught.value.refusal.status == 401 and len(house.web.sent) == 2
     house.authorizer.kept = "Bearer token"
-    with pytest.raises(Refused):
+    with pytest.raises(RegistryRefused):
         await house.ask()
     assert house.authorizer.challenged[-1] == (1, "Bearer token"), "what was refused is not offered again"
 
@@ -115,7 +115,7 @@ async def test_what_is_hidden_from_strangers_is_asked_for_with_a_name(house: Hou
     house.web.answers |= {URL: wants("Bearer token", 404), f"{BASE}/v2/": lambda sent: (401, CHALLENGE)}
     assert await house.ask(who=ME) == 200
     assert [url for _, url, _ in house.web.sent] == [URL, f"{BASE}/v2/", URL]
-    with pytest.raises(Refused):
+    with pytest.raises(RegistryRefused):
         await house.ask(who=NOBODY)
     assert len(house.web.sent) == 4, "who has no name asks no further"
 
@@ -124,7 +124,7 @@ async def test_nobody_else_hears_our_name(house: House) -> None:
     elsewhere = "https://storage.test/upload"
     house.web.answers[elsewhere] = lambda sent: (401, CHALLENGE)
     house.authorizer.kept = "Bearer token"
-    with pytest.raises(Refused):
+    with pytest.raises(RegistryRefused):
         await house.ask(elsewhere, ME)
     assert house.web.sent == [("GET", elsewhere, "")] and house.authorizer.challenged == []
 
@@ -133,7 +133,7 @@ async def test_nobody_else_hears_our_name(house: House) -> None:
 async def test_another_scheme_or_port_is_somebody_else(house: House, elsewhere: str) -> None:
     house.web.answers[elsewhere] = lambda sent: (401, CHALLENGE)
     house.authorizer.kept = "Bearer token"
-    with pytest.raises(Refused):
+    with pytest.raises(RegistryRefused):
         await house.ask(elsewhere, ME)
     assert house.web.sent == [("GET", elsewhere, "")] and house.authorizer.challenged == []
 
@@ -141,7 +141,7 @@ async def test_another_scheme_or_port_is_somebody_else(house: House, elsewhere: 
 async def test_whoever_a_redirect_led_to_gets_no_credentials_by_a_challenge(house: House) -> None:
     house.web.answers |= {URL: lambda sent: (401, CHALLENGE), f"{BASE}/v2/": lambda sent: (401, CHALLENGE)}
     house.web.ends_at = {URL: "https://storage.test/blob", f"{BASE}/v2/": "https://storage.test/v2/"}
-    with pytest.raises(Refused):
+    with pytest.raises(RegistryRefused):
         await house.ask(who=ME)
     assert house.authorizer.challenged == []
     assert await house.session.ping(BASE) == (401, [])
@@ -152,7 +152,7 @@ async def test_whoever_a_redirect_led_to_gets_no_credentials_by_a_challenge(hous
 )
 async def test_a_registry_that_is_busy_says_for_how_long(house: House, header: str, pause: float) -> None:
     house.web.answers[URL] = lambda sent: (429, {"Retry-After": header} if header else {})
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RegistryRefused) as caught:
         await house.ask()
     assert caught.value.pause == pause
 

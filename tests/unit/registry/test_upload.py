@@ -13,7 +13,7 @@ from husk.errors import SystemFault
 from husk.registry import reference, upload
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.upload import Target
+from husk.registry.upload import PushTarget
 
 DATA = bytes(range(256)) * 4096
 DIGEST = "sha256:" + hashlib.sha256(DATA).hexdigest()
@@ -148,13 +148,13 @@ async def sink() -> AsyncIterator[Sink]:
 
 
 @pytest.fixture
-async def target(sink: Sink) -> AsyncIterator[Target]:
+async def target(sink: Sink) -> AsyncIterator[PushTarget]:
     async with RegistryClient(backoff=0.001) as client:
         yield await client.target(reference.parse(f"{sink.host}/app:1"))
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_blob_is_sent(sink: Sink, target: Target, known: bool) -> None:
+async def test_a_blob_is_sent(sink: Sink, target: PushTarget, known: bool) -> None:
     told: list[int] = []
     assert not await target.has(DIGEST)
     assert await target.upload(Blob(known), on_progress=told.append) == ""
@@ -163,7 +163,7 @@ async def test_a_blob_is_sent(sink: Sink, target: Target, known: bool) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_broken_upload_goes_on_where_it_stopped(sink: Sink, target: Target, known: bool) -> None:
+async def test_a_broken_upload_goes_on_where_it_stopped(sink: Sink, target: PushTarget, known: bool) -> None:
     sink.cuts = [300_000, 600_000]
     blob, retries = Blob(known), []
     await target.upload(blob, on_retry=lambda tries, seconds, why: retries.append(tries))
@@ -172,20 +172,20 @@ async def test_a_broken_upload_goes_on_where_it_stopped(sink: Sink, target: Targ
     assert blob.reads[0] == 0 and all(offset >= 300_000 for offset in blob.reads[1:])
 
 
-async def test_an_upload_that_the_registry_forgot_begins_again(sink: Sink, target: Target) -> None:
+async def test_an_upload_that_the_registry_forgot_begins_again(sink: Sink, target: PushTarget) -> None:
     sink.cuts, sink.forgets = [300_000], True
     blob = Blob()
     await target.upload(blob)
     assert sink.blobs == {DIGEST: DATA} and blob.reads == [0, 0]
 
 
-async def test_a_registry_that_always_breaks_off(sink: Sink, target: Target) -> None:
+async def test_a_registry_that_always_breaks_off(sink: Sink, target: PushTarget) -> None:
     sink.cuts = [1] * 10
     with pytest.raises(SystemFault, match="upload failed after attempts=5"):
         await target.upload(Blob())
 
 
-async def test_a_blob_of_another_repository_is_mounted(sink: Sink, target: Target) -> None:
+async def test_a_blob_of_another_repository_is_mounted(sink: Sink, target: PushTarget) -> None:
     sink.mountable = {(DIGEST, "team/base")}
     assert await target.upload(Blob(), mount_from=["other", "team/base"]) == "team/base"
     assert not sink.blobs
@@ -193,7 +193,7 @@ async def test_a_blob_of_another_repository_is_mounted(sink: Sink, target: Targe
     assert sink.blobs == {DIGEST: DATA}
 
 
-async def test_a_refusal_is_told_in_its_words_and_not_repeated(sink: Sink, target: Target) -> None:
+async def test_a_refusal_is_told_in_its_words_and_not_repeated(sink: Sink, target: PushTarget) -> None:
     sink.refuses = 403
     with pytest.raises(SystemFault, match="denied: no"):
         await target.upload(Blob())
@@ -209,7 +209,7 @@ async def test_a_refusal_is_told_in_its_words_and_not_repeated(sink: Sink, targe
     ],
 )
 async def test_the_error_of_a_token_service_is_told_alone(
-    sink: Sink, target: Target, status: int, body: object, message: str, tries: int
+    sink: Sink, target: PushTarget, status: int, body: object, message: str, tries: int
 ) -> None:
     sink.tokens, sink.token_error = [], (status, body)
     assert not await target.has(DIGEST)
@@ -219,7 +219,7 @@ async def test_the_error_of_a_token_service_is_told_alone(
     assert caught.value.message == message and len(retries) == tries - 1
 
 
-async def test_a_manifest(sink: Sink, target: Target) -> None:
+async def test_a_manifest(sink: Sink, target: PushTarget) -> None:
     await target.put_manifest("1", b"{}", "application/x")
     assert sink.manifests == {"1": ("application/x", b"{}")}
 
@@ -249,7 +249,7 @@ async def test_uploads_follow_a_redirect_without_credentials(sink: Sink, known: 
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_registry_without_patch_gets_the_blob_at_the_end(sink: Sink, target: Target, known: bool) -> None:
+async def test_a_registry_without_patch_gets_the_blob_at_the_end(sink: Sink, target: PushTarget, known: bool) -> None:
     sink.patches = False
     told: list[int] = []
     await target.upload(Blob(known), on_progress=told.append)
@@ -258,7 +258,7 @@ async def test_a_registry_without_patch_gets_the_blob_at_the_end(sink: Sink, tar
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_registry_that_takes_little_at_once_gets_chunks(
-    sink: Sink, target: Target, known: bool, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, target: PushTarget, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload, "CHUNK", 300_000)
     sink.largest = 300_000
@@ -270,12 +270,12 @@ async def test_a_registry_that_takes_little_at_once_gets_chunks(
     assert sink.blobs == {DIGEST: DATA}, "a chunk that broke off is taken up where it stopped"
 
 
-async def test_redirects_in_a_circle_end(sink: Sink, target: Target) -> None:
+async def test_redirects_in_a_circle_end(sink: Sink, target: PushTarget) -> None:
     sink.elsewhere = f"http://{sink.host}"
     with pytest.raises(SystemFault, match="stopped after 10 redirects"):
         await target.put_manifest("1", b"{}", "application/x-manifest")
 
 
-async def test_several_blobs_at_once(sink: Sink, target: Target) -> None:
+async def test_several_blobs_at_once(sink: Sink, target: PushTarget) -> None:
     await asyncio.gather(*(target.upload(Blob()) for _ in range(4)))
     assert sink.blobs == {DIGEST: DATA} and len(sink.uploads) == 4

@@ -50,13 +50,13 @@ from husk.swarm.network.parts import build_network
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.parts import build_node
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.node.worker import WorkerRole
 from husk.swarm.port.log_messages import Asked
 from husk.swarm.role import NodeRole
 from husk.swarm.state.parts import build_state
-from husk.swarm.surroundings import Surroundings
-from husk.text.endpoints import Endpoint as Endpoint_
+from husk.swarm.surroundings import SwarmSurroundings
+from husk.text.endpoints import HostPort as Endpoint_
 from tests.support.but import but
 from tests.support.memory import NoMounts
 from tests.unit.engine.records import container
@@ -261,7 +261,7 @@ class SwarmRoom:
         self.events = Events()
         self.events.observe(self.happened.append)
         self.listener, self.workers = FakeGateway(), FakeWorkers()
-        around = Surroundings(
+        around = SwarmSurroundings(
             config=Config(data_root=directory, exec_root=directory / "run"),
             state=state,
             events=self.events,
@@ -286,7 +286,7 @@ class SwarmRoom:
         logs = logs._replace(tasks=TaskLogs(around.containers, self.cluster, self.store, self.broker))
         node = node._replace(
             agent=Mock(Agent),
-            runner=cast(Runner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
+            runner=cast(TaskRunner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
             make_worker=self._worker,
         )
         manager = manager._replace(

@@ -37,12 +37,12 @@ from husk.swarm.model.services import (
 )
 from husk.swarm.model.settings import JoinSettings, NodeSpec
 from husk.swarm.model.swarm import Standing
-from husk.swarm.port.join import Joined
+from husk.swarm.port.join import JoinResult
 from husk.swarm.port.messages import JoinRequest
 from husk.swarm.spec import validate
 from husk.swarm.spec.declared import FIRST_PORT, LAST_PORT
 from husk.swarm.state.records import SwarmRecords
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.unit.swarm.state.test_records import news
 from tests.unit.swarm.swarm_room import SwarmRoom, port, spec, task
@@ -57,13 +57,13 @@ async def test_a_host_works_for_others_until_it_leaves(
     )
     key, asked = authority.new_request()
 
-    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> JoinResult:
         request = JoinRequest(request=asked, hostname=description.hostname)
         reply = await ca_server.admit("worker", request, "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
-        return Joined(
-            Identity(reply.roots, reply.certificate, key), issued.holder, issued, (Endpoint("192.0.2.1", 2377),)
+        return JoinResult(
+            Identity(reply.roots, reply.certificate, key), issued.holder, issued, (HostPort("192.0.2.1", 2377),)
         )
 
     monkeypatch.setattr(joining, "join", admitted)
@@ -73,9 +73,9 @@ async def test_a_host_works_for_others_until_it_leaves(
         other = SwarmRoom(tmp_path / "other", state, "beta")
         with pytest.raises(Unavailable, match="already part of a swarm"):
             await room.services.node_role.join(wish)
-        withdrawn: list[Joined] = []
+        withdrawn: list[JoinResult] = []
 
-        async def withdraw(joined: Joined) -> None:
+        async def withdraw(joined: JoinResult) -> None:
             withdrawn.append(joined)
 
         monkeypatch.setattr(joining, "withdraw", withdraw)

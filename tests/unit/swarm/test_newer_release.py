@@ -35,7 +35,7 @@ from husk.swarm.port.log_messages import Asked
 from husk.swarm.state.kinds import READERS
 from husk.swarm.state.no_store import NoStore
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.transactions import News, Record
+from husk.swarm.state.transactions import ClusterRecord, News
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 # A field with the number 99, as protobuf writes a text.
@@ -79,15 +79,15 @@ def test_records(kind: str, record: Any):
     body = msgspec.json.encode(with_more(record))
     assert b"newer" in body and READERS[kind](body) == record
     records = SwarmRecords(NoStore())
-    assert records.take_in(News(5, True, (Record(kind, record.id, body, 5),))) and not records.unreadable
+    assert records.take_in(News(5, True, (ClusterRecord(kind, record.id, body, 5),))) and not records.unreadable
 
 
 def test_a_record_of_a_kind_that_is_not_known():
     records = SwarmRecords(NoStore())
     known = msgspec.json.encode(make_task(1))
-    strange = Record("extension", "x", b'{"anything": 1}', 5)
+    strange = ClusterRecord("extension", "x", b'{"anything": 1}', 5)
     assert not records.take_in(News(5, True, (strange,), (("extension", "y"),)))
-    assert records.take_in(News(6, False, (strange, Record("task", make_task(1).id, known, 6))))
+    assert records.take_in(News(6, False, (strange, ClusterRecord("task", make_task(1).id, known, 6))))
     assert not records.unreadable and len(records.tasks) == 1
 
 

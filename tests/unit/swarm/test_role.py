@@ -21,10 +21,10 @@ from husk.swarm.model.settings import JoinSettings, NodeSpec
 from husk.swarm.model.swarm import KEY, Membership
 from husk.swarm.port import enter as entering
 from husk.swarm.port.enter import ManagerSecrets
-from husk.swarm.port.join import Joined
+from husk.swarm.port.join import JoinResult
 from husk.swarm.port.messages import JoinRequest
 from husk.swarm.state.transactions import Put
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.waiting import soon, until_async
@@ -52,12 +52,14 @@ def joined(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manager's office admits as a manager, over no wire."""
     ca_server = CAServer(room.store, room.cluster, room.certificates, lambda node: None, _can)
 
-    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> JoinResult:
         key, asked = authority.new_request()
         reply = await ca_server.admit("manager", JoinRequest(request=asked), "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
-        return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, (Endpoint("127.0.0.1", 9),))
+        return JoinResult(
+            Identity(reply.roots, reply.certificate, key), issued.holder, issued, (HostPort("127.0.0.1", 9),)
+        )
 
     async def given(managers: object, identity: object, request: bytes) -> ManagerSecrets:
         return ManagerSecrets(b"k" * 32, b"", "192.0.2.9", b"", b"", ())
@@ -90,7 +92,7 @@ async def test_a_host_that_joins_is_pending_and_in_no_swarm_if_its_client_leaves
             entered.set()
             return await asyncio.Event().wait()
 
-        async def withdraw(joined: Joined) -> None:
+        async def withdraw(joined: JoinResult) -> None:
             left.set()
             await forgotten.wait()
 
@@ -129,14 +131,14 @@ async def test_a_worker_that_cannot_begin_has_not_joined(
     ca_server = CAServer(room.store, room.cluster, room.certificates, lambda node: None, _can)
     withdrawn = list[str]()
 
-    async def admitted(wish: JoinSettings, description: NodeDescription) -> Joined:
+    async def admitted(wish: JoinSettings, description: NodeDescription) -> JoinResult:
         key, asked = authority.new_request()
         reply = await ca_server.admit("worker", JoinRequest(request=asked), "192.0.2.9")
         issued = authority.look(reply.certificate)
         assert issued.holder is not None
-        return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, ())
+        return JoinResult(Identity(reply.roots, reply.certificate, key), issued.holder, issued, ())
 
-    async def withdraw(joined: Joined) -> None:
+    async def withdraw(joined: JoinResult) -> None:
         withdrawn.append(joined.holder.node)
 
     monkeypatch.setattr(joining, "join", admitted)
@@ -283,7 +285,7 @@ async def test_a_manager_that_loses_the_store_as_it_joins_has_nothing_of_it(
             return ManagerSecrets(b"k" * 32, b"", "192.0.2.9", b"", b"", ("192.0.2.1:2379",)), b""
 
         async def bring(node: str, *_: object) -> FakeShared:
-            await other.cluster.note_store(other.etcd_membership.where([Endpoint("192.0.2.9", 2379)]), {})
+            await other.cluster.note_store(other.etcd_membership.where([HostPort("192.0.2.9", 2379)]), {})
             return shared
 
         async def away(*_: object) -> None:
@@ -320,7 +322,7 @@ async def demote(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
 def renews(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other manager gives this one a worker's certificate."""
 
-    async def renewed(endpoints: list[Endpoint]) -> Identity:
+    async def renewed(endpoints: list[HostPort]) -> Identity:
         return PortedSwarm().identity(room.cluster.node_id, "worker")
 
     monkeypatch.setattr(room.node_role, "_renewed", renewed)

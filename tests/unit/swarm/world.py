@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock, Mock
 import msgspec
 from msgspec.structs import replace
 
-from husk.engine.containers.create import Created
+from husk.engine.containers.create import CreatedContainer
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig
@@ -32,7 +32,7 @@ from husk.swarm.model.services import (
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.node.agent import Agent
 from husk.swarm.node.assignments import LocalAssignments
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
@@ -49,10 +49,10 @@ class FakeContainers:
         self.records: dict[str, Container] = {}
         self.removed: list[str] = []
 
-    async def create(self, name: str, config: ContainerConfig, host_config: HostConfig, *_: object) -> Created:
+    async def create(self, name: str, config: ContainerConfig, host_config: HostConfig, *_: object) -> CreatedContainer:
         record = made_of(name, config=config, host_config=host_config)
         self.records[record.id] = record
-        return Created(record, [])
+        return CreatedContainer(record, [])
 
     async def start(self, reference: str) -> None:
         there = self.find(reference)
@@ -96,7 +96,7 @@ class Host:
         assignments = LocalAssignments(
             world.store, cast(Cluster, cluster), AsyncMock(), lambda task: world.reconciler.noticed(task)
         )
-        self.runner = Runner(
+        self.runner = TaskRunner(
             assignments=assignments,
             containers=cast(Containers, self.containers),
             images=Mock(),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.text import documents
-from husk.text.documents import DEEPEST, MOST_VALUES, Malformed, decode
+from husk.text.documents import DEEPEST, MOST_VALUES, MalformedDocument, decode
 
 
 class Pet(msgspec.Struct):
@@ -43,14 +43,14 @@ def test_a_document_of_any_kind():
     ],
 )
 def test_what_is_wrong_is_malformed(data, why):
-    with pytest.raises(Malformed, match=why):
+    with pytest.raises(MalformedDocument, match=why):
         decode(data, Pet)
 
 
 def test_the_largest_there_may_be():
     text = b'"' + b"x" * 98 + b'"'
     assert decode(text, str, largest=100) == "x" * 98
-    with pytest.raises(Malformed, match="longer than 99 bytes"):
+    with pytest.raises(MalformedDocument, match="longer than 99 bytes"):
         decode(text, str, largest=99)
 
 
@@ -61,9 +61,9 @@ def test_the_most_values_there_may_be(value):
         f'{{"x":[{",".join([value] * MOST_VALUES)}]}}',
         f'{{"x":[{",".join([value] * MOST_VALUES)}]}}'.encode(),
     ):
-        with pytest.raises(Malformed, match=f"more than {MOST_VALUES} values"):
+        with pytest.raises(MalformedDocument, match=f"more than {MOST_VALUES} values"):
             decode(text)
-        with pytest.raises(Malformed, match="more than 100 values"):
+        with pytest.raises(MalformedDocument, match="more than 100 values"):
             decode(text, Pet, most=100)
     assert decode("[" + ",".join(["1"] * (MOST_VALUES - 2)) + "]")
 
@@ -72,7 +72,7 @@ def test_the_most_values_there_may_be(value):
 def test_the_deepest_there_may_be(opens, closes):
     assert decode(opens * DEEPEST + "1" + closes * DEEPEST)
     for depth in (DEEPEST + 1, 500):
-        with pytest.raises(Malformed, match="nested too deeply"):
+        with pytest.raises(MalformedDocument, match="nested too deeply"):
             decode(opens * depth + "1" + closes * depth)
 
 
@@ -81,7 +81,7 @@ def test_nothing_else_comes_of_any_bytes(data):
     for type in (object, Pet, dict[str, list[Pet]], list[msgspec.Raw]):
         try:
             decode(data, type)
-        except documents.Malformed as error:
+        except documents.MalformedDocument as error:
             assert str(error)
 
 

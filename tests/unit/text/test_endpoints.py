@@ -1,7 +1,7 @@
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
+from husk.text.endpoints import HostPort, read_endpoint, write_endpoints
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
 )
 def test_hosts_with_and_without_ports(text: str, host: str, port: int) -> None:
     found = read_endpoint(text, 7)
-    assert found == Endpoint(host, port)
+    assert found == HostPort(host, port)
     assert read_endpoint(str(found), 7) == found
 
 
@@ -48,7 +48,7 @@ def test_what_is_none(text: str) -> None:
 
 
 def test_those_with_names_are_written_as_they_are_read() -> None:
-    assert write_endpoints({"a": Endpoint("192.0.2.1", 7), "b": Endpoint("2001:db8::1", 9)}) == {
+    assert write_endpoints({"a": HostPort("192.0.2.1", 7), "b": HostPort("2001:db8::1", 9)}) == {
         "a": "192.0.2.1:7",
         "b": "[2001:db8::1]:9",
     }

@@ -8,7 +8,7 @@ from husk.aio.once import load
 from husk.aio.tasks import Tasks
 from husk.api.calls.errors import JSON_TYPE
 from husk.api.http.errors import BadRequest, BodyCutOff
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Query, Request
 from husk.api.http.response import Response, StreamedResponse, fields
 from husk.api.versioning import CURRENT, MINIMUM, Version
@@ -16,12 +16,12 @@ from husk.composition import Engine
 from husk.engine.model.clock import parse_timestamp
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.gojson import Document, Reader, encode, parse_document
 
 if TYPE_CHECKING:
-    from husk.api.calls.encoded import Answers
-    from husk.builder.protocol.history import History
+    from husk.api.calls.encoded import EncodedAnswers
+    from husk.builder.protocol.history import BuildHistory
     from husk.builder.protocol.server import BuildkitServer
 
 T = TypeVar("T")
@@ -38,38 +38,38 @@ class Common:
 
     __slots__ = ("_answers", "_history", "buildkit", "changes", "engine", "fields", "json_fields", "limits", "minimum")
 
-    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
+    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: HttpLimits | None = None) -> None:
         self.engine = engine
-        self._answers: Answers | None = None
+        self._answers: EncodedAnswers | None = None
         self.minimum = minimum  # the oldest that this daemon serves
         self.changes = Tasks()  # who owns what goes on when the client has gone
-        self.limits = limits or Limits()
+        self.limits = limits or HttpLimits()
         self.fields = fields(
             common_headers(engine.system.version, engine.config.experimental)
         )  # what every answer carries
         self.json_fields = JSON_TYPE + self.fields
-        self._history: History | None = None  # of builds, from the first on
+        self._history: BuildHistory | None = None  # of builds, from the first on
         self.buildkit: BuildkitServer | None = None  # from the first build by its protocol on
 
     @property
-    def answers(self) -> "Answers":
+    def answers(self) -> "EncodedAnswers":
         """Those that are kept; what shows containers and images is loaded with the first of them."""
         if self._answers is None:
             # A door: documents of containers and images, of which a start needs none.
-            from husk.api.calls.encoded import Answers
+            from husk.api.calls.encoded import EncodedAnswers
 
-            self._answers = Answers(self.engine)
+            self._answers = EncodedAnswers(self.engine)
         return self._answers
 
-    async def history(self) -> "History":
+    async def history(self) -> "BuildHistory":
         """That of builds, one for all connections and both doors; nothing of connections is loaded with it."""
         builder = await self.engine.builder.get()
         if self._history is None:
             await load("husk.builder.protocol.history")
             # A door to a wing: only builds have a history.
-            from husk.builder.protocol.history import History
+            from husk.builder.protocol.history import BuildHistory
 
-            self._history = self._history or History(builder.kept)
+            self._history = self._history or BuildHistory(builder.kept)
         return self._history
 
 
@@ -196,7 +196,7 @@ def platform_parameter(text: str) -> Platform | None:
         return None
     try:
         return decode(text, Platform)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid platform {text!r}: expected JSON with os and architecture: {error}") from error
 
 

@@ -96,7 +96,7 @@ class _List(msgspec.Struct, frozen=True):
     ends: float
 
 
-class Answers:
+class EncodedAnswers:
     """The kept answers of one engine. Bytes are whole documents with the newline that ends them."""
 
     def __init__(self, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP edge where requests are counted, for `--metrics-addr`. Without it the daemon has the plain `Edge`.
+"""The HTTP edge where requests are counted, for `--metrics-addr`. Without it the daemon has the plain `ApiEdge`.
 
 What a request costs here is a look at the clock before and behind it, and a few additions.
 """
@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from time import perf_counter
 from typing import Any, Protocol
 
-from husk.api.edge.server import Edge
-from husk.api.http.limits import Limits
+from husk.api.edge.server import ApiEdge
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, StreamedResponse
 from husk.api.versioning import MINIMUM, Version
@@ -31,14 +31,14 @@ class Counts(Protocol):
         """`route` is the pattern of the operation (`/containers/{id}/json`), empty where the path means none."""
 
 
-class CountedEdge(Edge):
+class CountedEdge(ApiEdge):
     """`counts` may be None for the sake of those that look on in other ways (`husk.api.edge.observed`)."""
 
     def __init__(
         self,
         engine: Engine,
         minimum: Version = MINIMUM,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         counts: Counts | None = None,
     ) -> None:
         super().__init__(engine, minimum, limits)
@@ -48,7 +48,7 @@ class CountedEdge(Edge):
         if (counts := self._counts) is None:
             return super().handle(request)
         begun = perf_counter()
-        answer = Edge.handle(self, request)
+        answer = ApiEdge.handle(self, request)
         place = self._places.get((request.method, request.raw_path)) or self._locate(request)
         route = place[1].pattern if type(place) is tuple else ""
         if type(answer) is Response:

@@ -14,15 +14,15 @@ from typing import Any, Protocol
 import msgspec
 
 from husk.api.edge.counted import BUILDKIT, CountedEdge, Counts, result_of, status_of
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.api.versioning import MINIMUM, Version
 from husk.composition import Engine
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 
-class Seen:
+class SeenRequest:
     """One request: what it asks for, and what became of it."""
 
     __slots__ = ("answer", "argument", "begun", "ended", "notes", "request", "route", "status")
@@ -52,7 +52,7 @@ class Seen:
             return ""
         try:
             return decode(self.answer.body, _Told).message
-        except Malformed:
+        except MalformedDocument:
             return ""
 
 
@@ -65,11 +65,11 @@ class _Told(msgspec.Struct):
 class Observer(Protocol):
     """An observer of requests. It never raises."""
 
-    def begun(self, seen: Seen) -> None: ...
+    def begun(self, seen: SeenRequest) -> None: ...
 
-    def entered(self, seen: Seen) -> None: ...
+    def entered(self, seen: SeenRequest) -> None: ...
 
-    def done(self, seen: Seen) -> None: ...
+    def done(self, seen: SeenRequest) -> None: ...
 
 
 class ObservedEdge(CountedEdge):
@@ -77,7 +77,7 @@ class ObservedEdge(CountedEdge):
         self,
         engine: Engine,
         minimum: Version = MINIMUM,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         observers: tuple[Observer, ...] = (),
         counts: Counts | None = None,
     ) -> None:
@@ -87,12 +87,12 @@ class ObservedEdge(CountedEdge):
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
         place = self._places.get((request.method, request.raw_path)) or self._locate(request)
         if isinstance(place, Response):
-            seen = self._begin(Seen(request, "", ""))
+            seen = self._begin(SeenRequest(request, "", ""))
             answer = super().handle(request)
             self._end(seen, place)
             return answer
         _, route, argument = place
-        seen = self._begin(Seen(request, route.pattern, argument))
+        seen = self._begin(SeenRequest(request, route.pattern, argument))
         answer = contextvars.copy_context().run(self._enter, seen)
         if isinstance(answer, Answer):
             self._end(seen, answer)
@@ -104,19 +104,19 @@ class ObservedEdge(CountedEdge):
 
     async def _http2(self, request: Request) -> Answer:
         """BuildKit's protocol from the first byte: what `POST /grpc` leads to."""
-        return await self._watched(self._begin(Seen(request, BUILDKIT, "")), super()._http2(request))
+        return await self._watched(self._begin(SeenRequest(request, BUILDKIT, "")), super()._http2(request))
 
-    def _begin(self, seen: Seen) -> Seen:
+    def _begin(self, seen: SeenRequest) -> SeenRequest:
         for observer in self._observers:
             observer.begun(seen)
         return seen
 
-    def _enter(self, seen: Seen) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
+    def _enter(self, seen: SeenRequest) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
         for observer in self._observers:
             observer.entered(seen)
         return super().handle(seen.request)
 
-    async def _watched(self, seen: Seen, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _watched(self, seen: SeenRequest, work: Coroutine[Any, Any, Answer]) -> Answer:
         """This is the request's task: what is entered here counts for all that the handler does."""
         for observer in self._observers:
             observer.entered(seen)
@@ -127,7 +127,7 @@ class ObservedEdge(CountedEdge):
         finally:
             self._end(seen, answer)
 
-    def _end(self, seen: Seen, answer: Answer | None) -> None:
+    def _end(self, seen: SeenRequest, answer: Answer | None) -> None:
         seen.ended = time.perf_counter()
         seen.status = status_of(seen.request, answer)
         seen.answer = answer

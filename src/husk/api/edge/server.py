@@ -20,7 +20,7 @@ from husk.api.edge.listen import held_by_systemd, listen
 from husk.api.edge.tls import Tunnels
 from husk.api.http import h2c
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request, is_text
 from husk.api.http.response import Answer, Response, Unanswered, fields
 from husk.api.http.server import Server
@@ -39,10 +39,10 @@ _MOST_PLACES = 2048
 _LONGEST_PLACE = 256
 
 
-class Edge:
+class ApiEdge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
 
-    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: Limits | None = None) -> None:
+    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: HttpLimits | None = None) -> None:
         self._engine = engine
         self._common = Common(engine, minimum, limits)
         self._operations = Operations()
@@ -202,7 +202,7 @@ def _counted(tasks: set[asyncio.Task[object]]) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def serve(
-    edge: Edge,
+    edge: ApiEdge,
     hosts: Sequence[str],
     group: str,
     tls: ssl.SSLContext | None = None,
@@ -233,7 +233,7 @@ async def serve(
 
 
 async def _open(
-    edge: Edge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: list[Tunnels]
+    edge: ApiEdge, listener: socket.socket, tls: ssl.SSLContext | None, tunnels: list[Tunnels]
 ) -> asyncio.Server:
     """Take connections on a socket."""
     loop = asyncio.get_running_loop()

@@ -96,15 +96,15 @@ class Tunnels:
         self._context = context
         self._serve = serve
         self._crowd = crowd  # counts clients by their address, which their Unix sockets do not tell
-        self._open: set[Tunnel] = set()
-        self._strangers: dict[Tunnel, str] = {}  # where they come from, the oldest first
+        self._open: set[TlsTunnel] = set()
+        self._strangers: dict[TlsTunnel, str] = {}  # where they come from, the oldest first
         self.tasks = Tasks()
 
-    def __call__(self) -> "Tunnel":
+    def __call__(self) -> "TlsTunnel":
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        return Tunnel(self, self._context.wrap_bio(incoming, outgoing, server_side=True), incoming, outgoing)
+        return TlsTunnel(self, self._context.wrap_bio(incoming, outgoing, server_side=True), incoming, outgoing)
 
-    def begun(self, tunnel: "Tunnel", peer: str) -> bool:
+    def begun(self, tunnel: "TlsTunnel", peer: str) -> bool:
         """Count one more tunnel; False if the crowd has no room. Among strangers there always is room: the oldest of
         the address that most come from goes. Clients show who they are at once: who has been silent for the longest is
         the least of a loss."""
@@ -121,7 +121,7 @@ class Tunnels:
         self._open.add(tunnel)
         return True
 
-    def _too_many(self, place: str) -> "Tunnel | None":
+    def _too_many(self, place: str) -> "TlsTunnel | None":
         counts = Counter(self._strangers.values())
         if counts[place] < MOST_OF_ADDRESS:
             if len(self._strangers) < MOST_STRANGERS:
@@ -129,15 +129,15 @@ class Tunnels:
             place = max(counts, key=lambda each: counts[each])
         return next(tunnel for tunnel, of in self._strangers.items() if of == place)
 
-    def known(self, tunnel: "Tunnel") -> None:
+    def known(self, tunnel: "TlsTunnel") -> None:
         """The handshake of one of them is over, well or not. Safe to call twice."""
         self._strangers.pop(tunnel, None)
 
-    def ended(self, tunnel: "Tunnel") -> None:
+    def ended(self, tunnel: "TlsTunnel") -> None:
         self._open.discard(tunnel)
         self._crowd.farewell(tunnel)
 
-    async def connect(self, protocol: asyncio.Protocol, tunnel: "Tunnel", client: Mapping[str, str]) -> None:
+    async def connect(self, protocol: asyncio.Protocol, tunnel: "TlsTunnel", client: Mapping[str, str]) -> None:
         """Let the edge serve one end of a new pair of sockets, and `protocol` have the other; `client` is who it is."""
 
         def served() -> asyncio.Protocol:
@@ -168,7 +168,7 @@ class Tunnels:
             tunnel.abort()
 
 
-class Tunnel(asyncio.Protocol):
+class TlsTunnel(asyncio.Protocol):
     """The client's end of one connection."""
 
     def __init__(self, owner: Tunnels, tls: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
@@ -356,7 +356,7 @@ class Tunnel(asyncio.Protocol):
 class _Inner(asyncio.Protocol):
     """Our end of the Unix socket behind a tunnel."""
 
-    def __init__(self, tunnel: Tunnel) -> None:
+    def __init__(self, tunnel: TlsTunnel) -> None:
         self._tunnel = tunnel
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

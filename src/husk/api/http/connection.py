@@ -23,7 +23,7 @@ from husk.api.http.errors import BadRequest, Http2Preface
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.api.http.response import CLOSE, STATUS_LINES, Answer, Response, StreamedResponse
-from husk.api.http.upload import Body
+from husk.api.http.upload import UploadedBody
 from husk.watch import serving
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ Http2Handler = Callable[[Request], Coroutine[Any, Any, Answer]]
 Refusal = Callable[[BadRequest], tuple[bytes, bytes]]
 
 
-class Connection(Channel):
+class HttpConnection(Channel):
     """The protocol of one client."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Connection(Channel):
         self.linger_time = crowd.limits.linger_time
         self._parser = HeadParser(crowd.limits, crowd.known_heads)
         self._request: Request | None = None
-        self._body: Body | None = None
+        self._body: UploadedBody | None = None
         self._task: asyncio.Task[Answer] | None = None
         self._taker: Taker | None = None
         self._ahead: list[bytes] = []
@@ -234,7 +234,7 @@ class Connection(Channel):
 
     def _begin_body(self, request: Request) -> None:
         self._discarded = 0
-        self._body = request.body = Body(self, request.head)
+        self._body = request.body = UploadedBody(self, request.head)
         if rest := self._parser.rest:
             self._body.feed(rest)
 

@@ -7,8 +7,8 @@ import time
 from typing import Protocol
 
 from husk.api.http.channel import Channel
-from husk.api.http.limits import Limits
-from husk.api.http.parser import Head
+from husk.api.http.limits import HttpLimits
+from husk.api.http.parser import RequestHead
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -33,10 +33,10 @@ class Guest(Protocol):
 class Crowd:
     """All connections of one edge."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: HttpLimits) -> None:
         self.limits = limits
         # Short heads that were read before, see the parser.
-        self.known_heads: dict[bytes, Head] = {}
+        self.known_heads: dict[bytes, RequestHead] = {}
         self._channels: set[Channel] = set()
         # Who was turned away and hears it just now, the oldest first.
         self._told: dict[Channel, None] = {}

@@ -6,7 +6,7 @@ does not is told so in HTTP/2's own words.
 """
 
 from husk.api.http.hijack import HijackedStream
-from husk.api.http.parser import PREFACE, Head
+from husk.api.http.parser import PREFACE, RequestHead
 from husk.api.http.request import Request
 
 _SWITCHING = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
@@ -30,9 +30,9 @@ GO_AWAY = _frame(_SETTINGS, b"") + _frame(
 _HEAD_OF_PREFACE = PREFACE[:18]
 
 
-def preface() -> Head:
+def preface() -> RequestHead:
     """HTTP/2's beginning as the head of a request, which it looks like."""
-    return Head(b"PRI", b"*", True, {})
+    return RequestHead(b"PRI", b"*", True, {})
 
 
 def begin(request: Request) -> HijackedStream:

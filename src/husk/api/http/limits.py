@@ -8,7 +8,7 @@ from msgspec.structs import replace
 _PART = 2
 
 
-class Limits(msgspec.Struct, frozen=True):
+class HttpLimits(msgspec.Struct, frozen=True):
     """Sizes in bytes, times in seconds."""
 
     # The head of a request: all of it, and how many lines it has. Credentials for many registries come in one line.
@@ -38,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True):
     # Else that is turned away.
     makes_room: bool = False
 
-    def within(self, descriptors: int) -> "Limits":
+    def within(self, descriptors: int) -> "HttpLimits":
         """These limits for a process that may open so many descriptors; local clients keep a part of their own."""
         connections = min(self.connections, max(descriptors // _PART, 1))
         remote = min(self.remote_connections, connections - connections // 8)

@@ -10,7 +10,7 @@ import re
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from husk.api.http.errors import BadRequest, Http2Preface
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.text.patterns import pattern
 
 _END = b"\r\n\r\n"
@@ -37,7 +37,7 @@ _SANE_ID = pattern(rb"[A-Za-z0-9._-]{1,64}")
 _CLOSE, _KEEP_ALIVE = b"close", b"keep-alive"
 
 
-class Head:
+class RequestHead:
     """The head of one request. Names of headers are in lower case; of repeated ones the first counts, as with Go."""
 
     __slots__ = (
@@ -75,10 +75,10 @@ class Head:
 class HeadParser:
     """Feed it bytes until it gives a head; `rest` is what came behind it."""
 
-    def __init__(self, limits: Limits, known: dict[bytes, Head] | None = None) -> None:
+    def __init__(self, limits: HttpLimits, known: dict[bytes, RequestHead] | None = None) -> None:
         """`known` are short heads that others have read before: clients send the same few again and again."""
         self._limits = limits
-        self._known: dict[bytes, Head] = {} if known is None else known
+        self._known: dict[bytes, RequestHead] = {} if known is None else known
         self._data = b""
         self._checked = 0
         self._parser: HttpRequestParser | None = None
@@ -98,7 +98,7 @@ class HeadParser:
         data, self._data, self._checked = self._data, b"", 0
         return data
 
-    def feed(self, data: bytes) -> Head | None:
+    def feed(self, data: bytes) -> RequestHead | None:
         """The next head, if all of it is here. BadRequest when none can come of this."""
         if self._data:
             data = self._data + data
@@ -138,7 +138,7 @@ class HeadParser:
         self._data = data
         self._checked = len(data)
 
-    def _parse(self, data: bytes) -> Head:
+    def _parse(self, data: bytes) -> RequestHead:
         if _HEAD.fullmatch(data) is None:
             raise _wrong_form(data)
         parser = self._parser
@@ -157,7 +157,7 @@ class HeadParser:
         if self._twice:
             raise BadRequest(f"malformed request: two headers {self._twice.decode()}")
         is_1_1 = parser.get_http_version() == "1.1"
-        head = Head(parser.get_method(), self._target, is_1_1, headers, tuple(self._repeated))
+        head = RequestHead(parser.get_method(), self._target, is_1_1, headers, tuple(self._repeated))
         if len(head.raw_path) > self._limits.path_size:
             raise BadRequest("Request-URI Too Long", 414)
         if head.raw_query.count(b"&") >= self._limits.parameters:
@@ -190,7 +190,7 @@ class HeadParser:
             self._repeated.append((name, value.rstrip(b" \t")))
 
 
-def _frame(head: Head) -> None:
+def _frame(head: RequestHead) -> None:
     """Set the body's length on the head, or that it comes in chunks. BadRequest where the head leaves that unclear."""
     encoding, length = head.headers.get(b"transfer-encoding"), head.headers.get(b"content-length")
     if encoding is not None:

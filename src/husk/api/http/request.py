@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, unquote
 
 from husk.api.http.channel import Channel
 from husk.api.http.errors import BadRequest
-from husk.api.http.parser import Head
-from husk.api.http.upload import Body
+from husk.api.http.parser import RequestHead
+from husk.api.http.upload import UploadedBody
 from husk.watch import Serving, serving
 
 # Ids of this process: what no other one begins with, and a number.
@@ -74,12 +74,12 @@ class Request:
 
     __slots__ = ("_query", "body", "connection", "fault", "head", "meant", "method", "number", "raw_path", "serving")
 
-    def __init__(self, head: Head, connection: Channel) -> None:
+    def __init__(self, head: RequestHead, connection: Channel) -> None:
         self.head = head
         self.connection = connection
         self.method = head.method
         self.raw_path = head.raw_path
-        self.body: Body | None = None
+        self.body: UploadedBody | None = None
         self._query: Query | None = None
         # Half of its id, which is put together where it is written: every answer has one, few lines of the log do.
         self.number = _next_number()

@@ -4,10 +4,10 @@ import asyncio
 import logging
 
 from husk.aio.tasks import Tasks
-from husk.api.http.connection import Connection, Handler, Http2Handler, Refusal
+from husk.api.http.connection import Handler, Http2Handler, HttpConnection, Refusal
 from husk.api.http.crowd import Crowd
 from husk.api.http.errors import BadRequest
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Server:
     def __init__(
         self,
         handler: Handler,
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         refusal: Refusal = plain_refusal,
         http2: Http2Handler | None = None,
     ) -> None:
@@ -32,10 +32,10 @@ class Server:
         self._http2 = http2
         self._refusal = refusal
         self._tasks = Tasks()
-        self.crowd = Crowd(limits or Limits())
+        self.crowd = Crowd(limits or HttpLimits())
 
-    def __call__(self) -> Connection:
-        return Connection(self._handler, self.crowd, self._tasks, self._refusal, self._http2)
+    def __call__(self) -> HttpConnection:
+        return HttpConnection(self._handler, self.crowd, self._tasks, self._refusal, self._http2)
 
     async def close(self, grace: float) -> None:
         """Give what is under way that many seconds, then end it all."""

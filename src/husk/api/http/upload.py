@@ -17,7 +17,7 @@ from typing import NamedTuple
 from husk.api.http.bodies import ChunkFraming, Framing, LengthFraming
 from husk.api.http.channel import Channel
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
-from husk.api.http.parser import Head
+from husk.api.http.parser import RequestHead
 
 # What may wait for a handler that reads a long body, before the client has to.
 _MOST_WAITING = 1 << 20
@@ -32,10 +32,10 @@ class HandedOver(NamedTuple):
     length: int | None
 
 
-class Body:
+class UploadedBody:
     """The body of the request that a connection is busy with."""
 
-    def __init__(self, connection: Channel, head: Head) -> None:
+    def __init__(self, connection: Channel, head: RequestHead) -> None:
         self._connection = connection
         self._framing: Framing = ChunkFraming() if head.chunked else LengthFraming(head.length)
         self._length = None if head.chunked else head.length

@@ -10,7 +10,7 @@ from husk.api.http.response import Answer, Response, fields
 from husk.api.streams.closing import closing
 from husk.api.types.container_files import Change, PathStat
 from husk.api.views.container_files import path_stat
-from husk.engine.containers.copy import Archive, Upload
+from husk.engine.containers.copy import Archive, BodyUpload
 from husk.text.gojson import encode
 
 TAR = "application/x-tar"
@@ -35,7 +35,7 @@ async def put_archive(call: Call) -> Answer:
     # A worker reads a local client's socket itself; what comes over TCP without TLS passes through the daemon.
     handed_over = body is not None and call.request.connection.is_local
     with body.handed_over() if body is not None and handed_over else contextlib.nullcontext() as lent:
-        archive = Upload(*lent) if lent is not None else call.upload(_CHUNK)
+        archive = BodyUpload(*lent) if lent is not None else call.upload(_CHUNK)
         await call.engine.copier.write(
             call.argument,
             call.file_name("path"),

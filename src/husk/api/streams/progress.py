@@ -1,6 +1,6 @@
 """Work in progress on the wire: JSON lines with the bar that clients print as it is."""
 
-from husk.engine.model.image import Built, Progress, Traced
+from husk.engine.model.image import BuiltImage, Progress, Traced
 from husk.text.gojson import encode
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
@@ -34,7 +34,7 @@ def progress_line(progress: Progress) -> bytes:
     """One record of work on an image. Layers (a short id) always have `progressDetail`, statements never."""
     if progress.stream:
         return encode({"stream": progress.stream}) + b"\r\n"
-    if isinstance(progress.aux, Built | Traced):
+    if isinstance(progress.aux, BuiltImage | Traced):
         named = {"id": progress.id} if progress.id else {}
         value = progress.aux.message if isinstance(progress.aux, Traced) else progress.aux
         return encode({**named, "aux": value}) + b"\r\n"

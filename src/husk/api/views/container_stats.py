@@ -13,12 +13,12 @@ from husk.api.types.container_stats import (
     PidsStats,
     ThrottlingData,
 )
-from husk.engine.containers.stats import Measurement, Sample
+from husk.engine.containers.stats import Measurement, StatsSample
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import ZERO_TIME
 
 
-def container_stats(sample: Sample) -> ContainerStats:
+def container_stats(sample: StatsSample) -> ContainerStats:
     now = sample.now
     answer = ContainerStats(
         id=sample.container.id,
@@ -36,7 +36,7 @@ def container_stats(sample: Sample) -> ContainerStats:
     return answer
 
 
-def _cpu(sample: Sample, before: bool) -> CPUStats:
+def _cpu(sample: StatsSample, before: bool) -> CPUStats:
     now = sample.now.usage.cpu if sample.now else None
     cpu = sample.before if before else now
     if cpu is None:

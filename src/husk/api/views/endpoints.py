@@ -6,7 +6,7 @@ from husk.engine.model.container import ZERO_TIME, Container, Endpoint
 from husk.engine.model.container_config import PortBinding
 from husk.engine.model.network import BUILTIN
 from husk.engine.networks.endpoints import dns_names, fresh
-from husk.engine.networks.port_requests import Ports, exposed
+from husk.engine.networks.port_requests import PortRange, exposed
 
 WITHOUT_ID_AMONG_ALIASES = Version(1, 45)
 
@@ -60,7 +60,7 @@ def is_connected(container: Container) -> bool:
     return container.state.status in ("running", "paused")
 
 
-def _exposed(container: Container) -> list[Ports]:
+def _exposed(container: Container) -> list[PortRange]:
     """Ports that the container's process may listen on; they are there while it runs on a network of its own."""
     if not is_connected(container) or not container.sandbox_path or not container.endpoints:
         return []

@@ -17,7 +17,7 @@ def volume(record: model.Volume, mountpoint: Path) -> Volume:
     )
 
 
-def usage(measured: model.Usage, mountpoint: Path) -> Volume:
+def usage(measured: model.VolumeUsage, mountpoint: Path) -> Volume:
     shown = volume(measured.volume, mountpoint)
     shown.usage_data = UsageData(size=measured.size, ref_count=measured.containers)
     return shown

@@ -9,7 +9,7 @@ from husk.builder.attest import slsa
 from husk.builder.attest.definition import source_of, steps_of
 from husk.builder.attest.materials import Materials
 from husk.builder.attest.sbom import Scanner
-from husk.builder.attest.slsa import Captured, Run
+from husk.builder.attest.slsa import Captured, ProvenanceRun
 from husk.builder.attest.wanted import Provenance, WantedAttestations
 from husk.builder.exporters.parts import refs_of
 from husk.builder.frontend.dockerfile_frontend import BUILD_DEFINITION
@@ -19,7 +19,7 @@ from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Completed, Predicate, Result
 from husk.builder.jobs.status_log import VertexTold
 from husk.builder.solver.refs import Ref
-from husk.builder.solver.solver import Build
+from husk.builder.solver.solver import BuildRun
 from husk.engine.model.clock import now_ns
 from husk.registry.manifest import Descriptor, host_platform
 
@@ -77,7 +77,9 @@ class _About:
         self._captured = captured
 
     async def predicate(self, wanted: Provenance) -> Predicate:
-        run = Run(id=self._job.id, platform=str(host_platform()), started=self._job.started, finished=now_ns())
+        run = ProvenanceRun(
+            id=self._job.id, platform=str(host_platform()), started=self._job.started, finished=now_ns()
+        )
         build, whole = await self._ref.build(), await self._ref.stack()
         loaded = self._loaded()
 
@@ -87,7 +89,7 @@ class _About:
         return state() if len(self._ref.graph) < _AT_ONCE else await asyncio.to_thread(state)
 
     def _stated(
-        self, wanted: Provenance, run: Run, build: Build | None, whole: str, loaded: Operation | None
+        self, wanted: Provenance, run: ProvenanceRun, build: BuildRun | None, whole: str, loaded: Operation | None
     ) -> Predicate:
         counts: dict[str, int] = {}
         if wanted.everything and self._ref.edge is not None:
@@ -110,7 +112,7 @@ class _About:
         return next((one.operation for one in vertices if one.name.startswith(BUILD_DEFINITION)), None)
 
 
-def _layer_counts(names: dict[str, str], build: Build | None, whole: str) -> dict[str, int]:
+def _layer_counts(names: dict[str, str], build: BuildRun | None, whole: str) -> dict[str, int]:
     """Count the layers of the result that an output of a step has, by the names of steps with numbers of outputs."""
     counts = {}
     for digest, name in names.items():
@@ -121,7 +123,7 @@ def _layer_counts(names: dict[str, str], build: Build | None, whole: str) -> dic
     return counts
 
 
-def _with_layers(wanted: Provenance, captured: Captured, run: Run, counts: dict[str, int]) -> Completed:
+def _with_layers(wanted: Provenance, captured: Captured, run: ProvenanceRun, counts: dict[str, int]) -> Completed:
     def completed(layers: list[Descriptor]) -> bytes:
         return slsa.document(wanted, captured, run, {name: layers[:count] for name, count in counts.items()})
 

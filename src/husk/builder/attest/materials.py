@@ -12,7 +12,7 @@ from msgspec import Struct
 from husk.builder.attest.slsa import Captured, Granted, Material, git_uri, image_uri
 from husk.builder.dockerfile import git_refs
 from husk.builder.graph import schemes
-from husk.builder.graph.operations import Build, Exec, Operation, SecretMount, Source, SshMount
+from husk.builder.graph.operations import Exec, NestedBuild, Operation, SecretMount, Source, SshMount
 from husk.builder.graph.progress import Status
 from husk.builder.graph.schemes import redacted
 from husk.builder.solver.interfaces import Record, Watcher
@@ -66,7 +66,7 @@ class Materials:
                     await self._take(source, operation.platform, used, watcher)
                 case Exec() as body:
                     _grant(body, used)
-                case Build():
+                case NestedBuild():
                     used.incomplete = True  # what it was made of is not told
         return Captured(
             materials=[used.materials[uri] for uri in sorted(used.materials)],

@@ -16,17 +16,17 @@ from msgspec import Struct
 from husk.builder.attest.wanted import Sbom
 from husk.builder.dockerfile.options import BaseImage
 from husk.builder.graph.graph import Definition, Graph
-from husk.builder.graph.operations import NONE, Exec, Mount, Operation, Process, Source, TmpfsMount
+from husk.builder.graph.operations import NONE, Exec, ExecMount, Operation, ProcessSpec, Source, TmpfsMount
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Predicate
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.refs import Ref
 from husk.builder.sources import given
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.manifest import Platform, host_platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 PREDICATE = "https://spdx.dev/Document"
 SOURCE = "/run/src/core/sbom"
@@ -78,7 +78,7 @@ class Scanner:
 
     async def _generator(self, job: Job, name: str) -> BaseImage:
         try:
-            with Shown(Asker(job.log, job.session), f"resolve image config for docker-image://{name}") as watcher:
+            with ShownWork(Asker(job.log, job.session), f"resolve image config for docker-image://{name}") as watcher:
                 name = await job.policy.admit_image(name, host_platform())
                 return await self._images.look_up(name, host_platform(), False, watcher)
         except HuskError as error:
@@ -90,7 +90,7 @@ class Scanner:
             raise InvalidParameter(f"the generator {generator} has written {name}, which is too large or no file")
         try:
             statement = decode(data, _Statement)
-        except Malformed as error:
+        except MalformedDocument as error:
             raise InvalidParameter(f"cannot decode in-toto statement {name} of {generator}: {error}") from None
         if statement.predicate_type != PREDICATE:
             raise InvalidParameter(
@@ -108,9 +108,11 @@ def definition(
     inputs = [graph.add(Operation(Source(name), [], host_platform()), name=name)]
     if stack:
         inputs.append(graph.add(Operation(given.source_of(stack)), name=f"[{platform}] result"))
-    mounts = [Mount(target=SOURCE, input=1 if stack else NONE, read_only=True)]
+    mounts = [ExecMount(target=SOURCE, input=1 if stack else NONE, read_only=True)]
     for name, extra in (extras or {}).items():
-        mounts.append(Mount(target=f"{EXTRAS}/{_CORE}-{name}", input=len(inputs) if extra else NONE, read_only=True))
+        mounts.append(
+            ExecMount(target=f"{EXTRAS}/{_CORE}-{name}", input=len(inputs) if extra else NONE, read_only=True)
+        )
         if extra:
             edge = graph.add(Operation(given.source_of(extra)), name=f"[{platform}] {name}")
             inputs.append(edge)
@@ -123,22 +125,22 @@ def definition(
     return Definition(graph, made)
 
 
-def _process(config: ContainerConfig, wanted: Sbom, scanned: Sequence[Mount], *, has_extras: bool) -> Exec:
+def _process(config: ContainerConfig, wanted: Sbom, scanned: Sequence[ExecMount], *, has_extras: bool) -> Exec:
     args = [*(config.entrypoint or []), *(config.cmd or [])]
     if not args:
         raise InvalidParameter(f"scanner {wanted.generator} does not have cmd")
     extras = {"SOURCE_EXTRAS": EXTRAS} if has_extras else {}
     env = {"DESTINATION": DESTINATION, "SOURCE": SOURCE, **extras, **wanted.parameters}
     return Exec(
-        process=Process(
+        process=ProcessSpec(
             args=args,
             env=[*config.env, *(f"BUILDKIT_SCAN_{name}={value}" for name, value in env.items())],
             cwd=posixpath.join("/", config.working_dir),
         ),
         mounts=[
-            Mount(target="/", input=0),
+            ExecMount(target="/", input=0),
             *scanned,
-            Mount(target=DESTINATION, output=0),
-            Mount(target="/tmp", kind=TmpfsMount()),
+            ExecMount(target=DESTINATION, output=0),
+            ExecMount(target="/tmp", kind=TmpfsMount()),
         ],
     )

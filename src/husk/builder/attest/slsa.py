@@ -68,7 +68,7 @@ class Captured(Struct, frozen=True, kw_only=True):
         return not self.incomplete and not self.locals
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class ProvenanceRun(Struct, frozen=True, kw_only=True):
     """One build: when, where, and of what steps, if they are wanted."""
 
     id: str
@@ -83,7 +83,7 @@ def type_of(wanted: Provenance) -> str:
     return PREDICATE_V1 if wanted.version == V1 else PREDICATE_V02
 
 
-def document(wanted: Provenance, captured: Captured, run: Run, layers: Layers | None = None) -> bytes:
+def document(wanted: Provenance, captured: Captured, run: ProvenanceRun, layers: Layers | None = None) -> bytes:
     """`layers` are those of the outputs of steps, as they go out."""
     arguments, where, vcs = _split(captured)
     is_whole = bool(captured.frontend)
@@ -106,7 +106,13 @@ def document(wanted: Provenance, captured: Captured, run: Run, layers: Layers | 
 
 
 def _v02(
-    wanted: Provenance, captured: Captured, run: Run, where: Json, request: Json, metadata: Json, is_whole: bool
+    wanted: Provenance,
+    captured: Captured,
+    run: ProvenanceRun,
+    where: Json,
+    request: Json,
+    metadata: Json,
+    is_whole: bool,
 ) -> Json:
     complete = {"parameters": is_whole, "environment": True, "materials": captured.has_all_materials}
     hermetic = captured.has_all_materials and not captured.network
@@ -134,7 +140,13 @@ def _v02(
 
 
 def _v1(
-    wanted: Provenance, captured: Captured, run: Run, where: Json, request: Json, metadata: Json, is_whole: bool
+    wanted: Provenance,
+    captured: Captured,
+    run: ProvenanceRun,
+    where: Json,
+    request: Json,
+    metadata: Json,
+    is_whole: bool,
 ) -> Json:
     hermetic = captured.has_all_materials and not captured.network
     return {

@@ -57,7 +57,7 @@ class Item(Struct, frozen=True, kw_only=True):
     uses: int
 
 
-class Pruned(Struct, kw_only=True):
+class PrunedCache(Struct, kw_only=True):
     items: list[Item] = []
     freed: int = 0
 
@@ -99,14 +99,14 @@ class CachePruner:
                 await asyncio.sleep(0)
         return [item for item in (*found, *await self._mounts.items()) if wanted(item)]
 
-    async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> Pruned:
+    async def prune(self, filters: Filters, *, all: bool, keep: int = 0) -> PrunedCache:
         matches = _matching(filters)
         pruning = _Pruning(wanted=lambda item: matches(item) and (all or _is_outer(item)), keep=keep)
         return await self._prune(pruning, await self._mounts.items(), functools.cache(self._shared))
 
-    async def collect(self, rules: Iterable[CacheRule]) -> Pruned:
+    async def collect(self, rules: Iterable[CacheRule]) -> PrunedCache:
         """Apply the daemon's rules, one after the other."""
-        result = Pruned()
+        result = PrunedCache()
         mounts, shared = await self._mounts.items(), functools.cache(self._shared)
         for rule in rules:
             pruned = await self._prune(_by_rule(rule), mounts, shared)
@@ -116,8 +116,8 @@ class CachePruner:
             result.freed += pruned.freed
         return result
 
-    async def _prune(self, pruning: "_Pruning", mounts: Sequence[Item], shared: Shared) -> Pruned:
-        keep, result = pruning.keep, Pruned()
+    async def _prune(self, pruning: "_Pruning", mounts: Sequence[Item], shared: Shared) -> PrunedCache:
+        keep, result = pruning.keep, PrunedCache()
         left = self._cache.total() + sum(item.size for item in mounts)
         if keep and left <= keep:
             return result

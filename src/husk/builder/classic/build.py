@@ -34,7 +34,7 @@ from husk.builder.sources import given
 from husk.builder.sources.images import CredentialsFor, ImageSource
 from husk.builder.steps.plan import StepFailed
 from husk.engine.model.clock import now_ns, shortest_rfc3339
-from husk.engine.model.image import History, Image, ImageConfig, Progress
+from husk.engine.model.image import HistoryEntry, Image, ImageConfig, Progress
 from husk.errors import CommandFailed, HuskError, InvalidParameter
 from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
@@ -332,7 +332,7 @@ def _granted(request: ClassicRequest) -> list[str]:
     return [entitlements.HOST_NETWORK] if request.options.network == "host" else []
 
 
-def _squashed_history(history: Sequence[History], count: int, made: str) -> list[History]:
+def _squashed_history(history: Sequence[HistoryEntry], count: int, made: str) -> list[HistoryEntry]:
     """Steps that made layers above the first ones make none now: one more step makes the layer of them all.
 
     Nobody else knows when that layer was made: it is the only one whose step has its time here."""
@@ -340,7 +340,7 @@ def _squashed_history(history: Sequence[History], count: int, made: str) -> list
     for step in history:
         steps.append(step if count or step.empty_layer else structs.replace(step, empty_layer=True))
         count -= bool(count and not step.empty_layer)
-    return [*steps, History(created=made, comment="squashed")]
+    return [*steps, HistoryEntry(created=made, comment="squashed")]
 
 
 def _removals(paths: Sequence[str]) -> list[FileAction]:

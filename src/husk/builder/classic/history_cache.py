@@ -18,7 +18,7 @@ from husk.builder.graph.operations import NONE, Copy, Edge, Exec, Files, Merge, 
 from husk.builder.solver.execution import described
 from husk.builder.solver.interfaces import Record, Watcher
 from husk.engine.images.make import chain_ids
-from husk.engine.model.image import History, ImageConfig
+from husk.engine.model.image import HistoryEntry, ImageConfig
 from husk.text.patterns import pattern
 
 # How dockerd's classic builder writes what needs no command.
@@ -125,7 +125,7 @@ def _root_input(vertex: Vertex) -> int:
             return NONE
 
 
-def shared_steps(ours: Sequence[History], theirs: Sequence[History], base: int) -> int:
+def shared_steps(ours: Sequence[HistoryEntry], theirs: Sequence[HistoryEntry], base: int) -> int:
     """Count the layers after those of the base that are made by the same instructions in both."""
     layers = 0
     for our, their in zip(ours, theirs, strict=False):
@@ -135,7 +135,7 @@ def shared_steps(ours: Sequence[History], theirs: Sequence[History], base: int) 
     return max(0, layers - base)
 
 
-def instruction(step: History) -> str:
+def instruction(step: HistoryEntry) -> str:
     """An instruction as all builders of Docker's would write it."""
     text = _NO_COMMAND.sub("", step.created_by).removesuffix("# buildkit").strip()
     return _COPIED.sub(r"\1", text.removeprefix("RUN "))

@@ -16,7 +16,7 @@ from typing import Protocol
 from husk.builder.dockerfile.converted import ShownStep
 from husk.builder.graph.graph import Vertex
 from husk.builder.graph.progress import LogLimit, Status
-from husk.engine.model.image import Built, Progress
+from husk.engine.model.image import BuiltImage, Progress
 
 Report = Callable[[Progress], None]
 Later = Callable[[Callable[[], None]], object]
@@ -137,7 +137,7 @@ class ClassicProgress:
         if self._steps and self._steps[-1].shown.keyword != "FROM":
             self.images[self._id] = image
             self._write(f" ---> {_short(image)}\n")
-        self._report(Progress(aux=Built(id=image)))
+        self._report(Progress(aux=BuiltImage(id=image)))
 
     def tell_failure(self) -> ShownStep | None:
         """Tell what the step has said that did not end well, if one did not, though others are before it."""
@@ -269,7 +269,7 @@ class ClassicProgress:
             self._write(f" ---> {_short(self._shown_id)}\n")
         if behind and behind[0].shown.stage != shown.stage and self._id:
             self._ids[shown.stage] = self._id
-            self._report(Progress(aux=Built(id=self._shown_id)))
+            self._report(Progress(aux=BuiltImage(id=self._shown_id)))
 
     @property
     def _shown_id(self) -> str:

@@ -16,7 +16,7 @@ from husk.builder.dockerfile.errors import DockerfileError, Span, shortened, sug
 from husk.builder.dockerfile.parse import Dockerfile
 from husk.builder.dockerfile.rules import EXPERIMENTAL, Warning
 from husk.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, with_global_args
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference
 from husk.registry.manifest import parse_platform
@@ -280,7 +280,7 @@ def check_bases(
     dockerfile: Dockerfile, predefined: dict[str, str], variables: Mapping[str, str], checks: Checks
 ) -> None:
     """FROM: its variables, its platform, and whether it works without any build argument."""
-    rules = Rules(escape=dockerfile.escape)
+    rules = WordRules(escape=dockerfile.escape)
     declared = {arg.name for instruction in dockerfile.global_args for arg in instruction.args} | set(variables)
     try:
         defaults: dict[str, str] | None = with_global_args(predefined, dockerfile.global_args, {}, rules)
@@ -308,7 +308,7 @@ def check_bases(
             _check_platform(begin, variables, rules, checks)
 
 
-def _check_platform(begin: types.From, variables: Mapping[str, str], rules: Rules, checks: Checks) -> None:
+def _check_platform(begin: types.From, variables: Mapping[str, str], rules: WordRules, checks: Checks) -> None:
     found = expand(begin.platform, variables, rules)
     if found.used == {"TARGETPLATFORM"} and not found.missing and found.text == variables["TARGETPLATFORM"]:
         checks.warn("RedundantTargetPlatform", begin.origin, _redundant(begin.platform))

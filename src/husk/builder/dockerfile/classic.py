@@ -7,7 +7,7 @@ from husk.builder.dockerfile.converted import ShownStep
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.lines import split
 from husk.builder.dockerfile.parse import NO_STAGE, Dockerfile, parse
-from husk.builder.dockerfile.stages import Step
+from husk.builder.dockerfile.stages import StageStep
 from husk.builder.dockerfile.state import StageState, prepared_volumes
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import Edge
@@ -86,7 +86,7 @@ class Before(Struct, frozen=True):
     root: Edge | None
 
 
-def shown(graph: Graph, state: StageState, step: Step, stage: int, note: str, before: Before) -> ShownStep:
+def shown(graph: Graph, state: StageState, step: StageStep, stage: int, note: str, before: Before) -> ShownStep:
     """An instruction that has been carried out."""
     instruction, origin = step.instruction, step.instruction.origin
     keyword = origin.keyword.upper()

@@ -18,21 +18,21 @@ from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
 from husk.builder.dockerfile.configure import configure
 from husk.builder.dockerfile.converted import Converted, ShownStep, UsedArg
-from husk.builder.dockerfile.copy import Copier, owner_of
+from husk.builder.dockerfile.copy import CopyConverter, owner_of
 from husk.builder.dockerfile.errors import DockerfileError, suggestion
 from husk.builder.dockerfile.options import (
     BaseImage,
-    Found,
     NamedContext,
     Options,
     RemoteContext,
     Sources,
-    Wanted,
+    StageAnswer,
+    StageQuestion,
 )
 from husk.builder.dockerfile.outline import used_args
 from husk.builder.dockerfile.parse import parse, parse_trigger
-from husk.builder.dockerfile.run import Runner
-from husk.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, Step, scans_context, stages_to_scan
+from husk.builder.dockerfile.run import RunConverter
+from husk.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, StageStep, scans_context, stages_to_scan
 from husk.builder.dockerfile.state import (
     DEFAULT_PATH,
     LARGEST_IMAGE,
@@ -44,7 +44,7 @@ from husk.builder.dockerfile.state import (
     too_large,
 )
 from husk.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
-from husk.builder.dockerfile.words import Rules
+from husk.builder.dockerfile.words import WordRules
 from husk.builder.graph.graph import Graph, SourceFile
 from husk.builder.graph.operations import (
     NONE,
@@ -78,7 +78,7 @@ async def convert(
     dockerfile = parse(text)
     if not dockerfile.stages:
         raise DockerfileError("dockerfile contains no stages to build")
-    rules = Rules(escape=dockerfile.escape)
+    rules = WordRules(escape=dockerfile.escape)
     target_name = options.target or dockerfile.stages[-1].name
     given = predefined(options.platform, options.build_platform, options.build_args, target_name)
     variables = with_global_args(given, dockerfile.global_args, options.build_args, rules)
@@ -122,7 +122,7 @@ def _check(graph: Graph, image: ImageConfig) -> None:
 class _Bases:
     """Finds out what stages begin with: images by their digests, named contexts, and the triggers that they bring."""
 
-    def __init__(self, plans: StagePlans, options: Options, sources: Sources, rules: Rules) -> None:
+    def __init__(self, plans: StagePlans, options: Options, sources: Sources, rules: WordRules) -> None:
         self._plans = plans
         self._options = options
         self._sources = sources
@@ -149,13 +149,13 @@ class _Bases:
                     self._add_triggers(plan)
         return self._found
 
-    def _wanted(self, plan: StagePlan) -> Wanted:
+    def _wanted(self, plan: StagePlan) -> StageQuestion:
         names = (plan.given_name, "" if plan.base_stage else plan.base)
         contexts = [name for name in names if name and name.lower() not in (SCRATCH, "context")]
         image = "" if plan.base_stage or plan.base == SCRATCH else plan.base
-        return Wanted(contexts, image, plan.platform or self._options.platform)
+        return StageQuestion(contexts, image, plan.platform or self._options.platform)
 
-    def _read(self, plan: StagePlan, found: Found) -> BaseImage | NamedContext | None:
+    def _read(self, plan: StagePlan, found: StageAnswer) -> BaseImage | NamedContext | None:
         if found.error:
             meant = suggestion(plan.base, [*self._plans.names, *COMMON_IMAGES])
             if self._options.classic:
@@ -194,7 +194,7 @@ class _Conversion:
         bases: dict[StagePlan, BaseImage | NamedContext | None],
         variables: dict[str, str],
         options: Options,
-        rules: Rules,
+        rules: WordRules,
         checks: Checks,
     ) -> None:
         self._graph = graph
@@ -309,7 +309,7 @@ class _Conversion:
 
     # --- instructions ------------------------------------------------------------------------------------------------
 
-    def _step(self, state: StageState, step: Step) -> None:
+    def _step(self, state: StageState, step: StageStep) -> None:
         instruction = step.instruction
         match instruction:
             case types.Copy() | types.Add():
@@ -335,8 +335,8 @@ class _Conversion:
             raise DockerfileError(message)
         return self.states[plan].root
 
-    def _copy(self, state: StageState, step: Step, instruction: types.Copy | types.Add) -> None:
-        copier = Copier(self._graph, state, instruction, classic=self._options.classic)
+    def _copy(self, state: StageState, step: StageStep, instruction: types.Copy | types.Add) -> None:
+        copier = CopyConverter(self._graph, state, instruction, classic=self._options.classic)
         if step.sources and isinstance(instruction, types.Copy):
             assert step.sources[0]
             source = self._stage_root(step.sources[0], instruction.source, state)
@@ -356,8 +356,8 @@ class _Conversion:
                 message = f'Attempting to {keyword} file "{path.lstrip("/")}" that is excluded by .dockerignore'
                 self._checks.warn("CopyIgnoredFile", instruction.origin, message)
 
-    def _run(self, state: StageState, step: Step, instruction: types.Run) -> None:
-        runner = Runner(self._graph, state, instruction, self._options)
+    def _run(self, state: StageState, step: StageStep, instruction: types.Run) -> None:
+        runner = RunConverter(self._graph, state, instruction, self._options)
         edges: list[Edge | None] = []
         for mount, plan in zip(runner.mounts, step.sources, strict=True):
             if plan:
@@ -369,7 +369,7 @@ class _Conversion:
                 edges.append(None)
         runner.carry_out(edges, from_trigger=step.from_trigger)
 
-    def _workdir(self, state: StageState, step: Step, instruction: types.Workdir) -> None:
+    def _workdir(self, state: StageState, step: StageStep, instruction: types.Workdir) -> None:
         path = state.text(instruction.path)
         if not state.directory_was_set and not path.startswith("/"):
             message = f'Relative workdir "{path}" can have unexpected results if the base image changes'

@@ -11,13 +11,13 @@ from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.heredocs import Heredoc
 from husk.builder.dockerfile.instructions import Add, Copy
 from husk.builder.dockerfile.state import StageState, inline_file, locations, shown
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
 from husk.builder.graph.operations import Copy as CopyFiles
 from husk.text.urls import split_url
 
-IN_TEXTS = Rules(quotes=False)  # a quote in a file is a quote
+IN_TEXTS = WordRules(quotes=False)  # a quote in a file is a quote
 UNNAMED = "__unnamed__"
 _SYMBOLIC = re.compile(r"[ugoa]*(?:[-+=](?:[rwxXst]*|[ugo]))+")
 
@@ -36,7 +36,7 @@ class _Inputs:
         return self.edges.index(edge)
 
 
-class Copier:
+class CopyConverter:
     """Carries out one COPY or ADD on a stage."""
 
     def __init__(self, graph: Graph, state: StageState, instruction: Copy | Add, *, classic: bool = False) -> None:

@@ -78,7 +78,7 @@ def _syntax_of_json(text: str, line: int) -> Directive | None:
         return None
     try:
         document = documents.decode(text, dict[str, object])
-    except documents.Malformed:
+    except documents.MalformedDocument:
         return None
     value = document.get("syntax")
     return Directive("syntax", value, line) if isinstance(value, str) else None

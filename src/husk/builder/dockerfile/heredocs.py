@@ -5,13 +5,13 @@ import re
 from msgspec import Struct
 
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 
 _FORM = re.compile(r"([0-9]{0,9})<<(-?)\s*([^<]*)")
 _LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
-_IN_LINE = Rules(keep_quotes=True, keep_escapes=True, keep_unset=True)
-_NAME = Rules(keep_unset=True)
-_QUOTED_NAME = Rules(keep_unset=True, keep_quotes=True)
+_IN_LINE = WordRules(keep_quotes=True, keep_escapes=True, keep_unset=True)
+_NAME = WordRules(keep_unset=True)
+_QUOTED_NAME = WordRules(keep_unset=True, keep_quotes=True)
 
 
 class Heredoc(Struct, frozen=True):

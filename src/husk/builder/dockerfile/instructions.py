@@ -24,7 +24,7 @@ class Instruction(Struct, frozen=True):
     origin: Origin
 
 
-class Command(Struct, frozen=True):
+class CommandLine(Struct, frozen=True):
     """A command line: a list of words, or one text for the shell; its heredocs are files for it."""
 
     words: list[str]
@@ -84,7 +84,7 @@ class Add(Instruction, frozen=True, kw_only=True):
 
 
 class Run(Instruction, frozen=True, kw_only=True):
-    command: Command
+    command: CommandLine
     mounts: list[RunMount] = []
     network: str = "default"
     security: str = "sandbox"
@@ -92,11 +92,11 @@ class Run(Instruction, frozen=True, kw_only=True):
 
 
 class Cmd(Instruction, frozen=True, kw_only=True):
-    command: Command
+    command: CommandLine
 
 
 class Entrypoint(Instruction, frozen=True, kw_only=True):
-    command: Command
+    command: CommandLine
 
 
 class Shell(Instruction, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from husk.builder.graph.operations import Limits, Source, Ulimit
+from husk.builder.graph.operations import Source, StepLimits, StepUlimit
 from husk.engine.model.clock import shortest_rfc3339
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform, host_platform
@@ -25,9 +25,9 @@ class Options(Struct, frozen=True, kw_only=True):
     hostname: str = ""
     extra_hosts: list[tuple[str, str]] = []
     shm_size: int = 0
-    ulimits: list[Ulimit] = []
+    ulimits: list[StepUlimit] = []
     cgroup_parent: str = ""
-    limits: Limits = Limits()
+    limits: StepLimits = StepLimits()
     cache_namespace: str = ""
     ignore: Ignore | None = None  # .dockerignore, for a warning
     check: str | None = None  # which checks count, whatever the file says
@@ -69,7 +69,7 @@ class RemoteContext(Struct, frozen=True):
     directory: str = ""
 
 
-class Wanted(Struct, frozen=True):
+class StageQuestion(Struct, frozen=True):
     """A question about a stage: for a context that was given one of these names, or else an image, if it has one."""
 
     contexts: list[str]
@@ -77,7 +77,7 @@ class Wanted(Struct, frozen=True):
     platform: Platform
 
 
-class Found(Struct, frozen=True):
+class StageAnswer(Struct, frozen=True):
     """The answer to a question about a stage: an image, a context, or neither; or the reason why it is not known."""
 
     image: BaseImage | None = None
@@ -87,7 +87,7 @@ class Found(Struct, frozen=True):
 
 
 class Sources(Protocol):
-    async def look_up(self, wanted: Sequence[Wanted]) -> Sequence[Found]:
+    async def look_up(self, wanted: Sequence[StageQuestion]) -> Sequence[StageAnswer]:
         """Find what is not in the file; the answers are in the order of the questions."""
         ...
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from husk.builder.dockerfile.converted import UsedArg
 from husk.builder.dockerfile.parse import Dockerfile
 from husk.builder.dockerfile.stages import StagePlan
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import Exec, SecretMount, SshMount
 
@@ -26,7 +26,7 @@ def used_args(
     needed: Iterable[StagePlan],
     declared: Mapping[str, UsedArg],
     variables: Mapping[str, str],
-    rules: Rules,
+    rules: WordRules,
 ) -> list[UsedArg]:
     """Those that the needed stages declare, and those before the first FROM that they or a FROM of theirs use."""
     global_args = {arg.name: (arg, one.origin.span) for one in dockerfile.global_args for arg in one.args}

@@ -11,7 +11,7 @@ from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.directives import Directive
 from husk.builder.dockerfile.errors import DockerfileError, Span, suggestion
 from husk.builder.dockerfile.flags import FLAG, LIST, VALUE, Flags
-from husk.builder.dockerfile.instructions import Command, CopiedFiles, From, Instruction, Origin, Stage
+from husk.builder.dockerfile.instructions import CommandLine, CopiedFiles, From, Instruction, Origin, Stage
 from husk.builder.dockerfile.lines import Line, split
 from husk.engine.model.clock import parse_duration
 
@@ -90,11 +90,11 @@ def _one_argument(line: Line) -> str:
     return line.rest
 
 
-def _command(line: Line) -> Command:
+def _command(line: Line) -> CommandLine:
     words = arguments.json_array(line.rest)
     if words is not None:
-        return Command(words, for_shell=False)
-    return Command([line.rest] if line.rest else [], for_shell=True, heredocs=line.heredocs)
+        return CommandLine(words, for_shell=False)
+    return CommandLine([line.rest] if line.rest else [], for_shell=True, heredocs=line.heredocs)
 
 
 def _list(line: Line) -> list[str]:

@@ -11,7 +11,7 @@ from husk.builder.dockerfile.instructions import Run
 from husk.builder.dockerfile.options import Options
 from husk.builder.dockerfile.state import StageState, inline_file, locations, prepared_volumes, shown
 from husk.builder.dockerfile.variables import proxies
-from husk.builder.dockerfile.words import Rules
+from husk.builder.dockerfile.words import WordRules
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import (
     NONE,
@@ -19,14 +19,14 @@ from husk.builder.graph.operations import (
     CacheMount,
     Edge,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     MakeDirectory,
-    Mount,
     Network,
     Operation,
     Owner,
-    Process,
+    ProcessSpec,
     SecretMount,
     SecretVariable,
     SshMount,
@@ -39,7 +39,7 @@ NETWORKS: dict[str, Network] = {"default": "sandbox", "none": "none", "host": "h
 CACHE_OWNER = "[internal] setting cache mount permissions"
 
 
-class Runner:
+class RunConverter:
     """Carries out one RUN on a stage."""
 
     def __init__(self, graph: Graph, state: StageState, instruction: Run, options: Options) -> None:
@@ -48,7 +48,7 @@ class Runner:
         self._instruction = instruction
         self._options = options
         self._inputs: list[Edge] = []
-        self._mounts: list[Mount] = []
+        self._mounts: list[ExecMount] = []
         self._secret_env: list[SecretVariable] = []
         self._code = instruction.origin.code
         self.mounts = [run_mounts.resolve(mount, state.text) for mount in instruction.mounts]
@@ -56,7 +56,7 @@ class Runner:
     def carry_out(self, sources: Sequence[Edge | None], *, from_trigger: bool) -> None:
         """`sources` has an edge for each mount: the stage that it names, or the build context."""
         state = self._state
-        self._mounts.append(Mount(target="/", input=self._input(state.root), output=0))
+        self._mounts.append(ExecMount(target="/", input=self._input(state.root), output=0))
         words = self._words()
         if self._options.classic and not words:
             state.remember(history.run(words, state.args, state.env))
@@ -66,7 +66,7 @@ class Runner:
         if self._options.classic:
             self._volumes()
         if self._options.shm_size:
-            self._mounts.append(Mount(target="/dev/shm", kind=TmpfsMount(self._options.shm_size)))
+            self._mounts.append(ExecMount(target="/dev/shm", kind=TmpfsMount(self._options.shm_size)))
         mounts, inputs = ordered(self._mounts, self._inputs)
         body = Exec(
             process=self._process(words),
@@ -90,8 +90,8 @@ class Runner:
         self._inputs.append(edge)
         return len(self._inputs) - 1
 
-    def _process(self, words: list[str]) -> Process:
-        return Process(
+    def _process(self, words: list[str]) -> ProcessSpec:
+        return ProcessSpec(
             args=words,
             env=self._state.environment(),
             cwd=self._state.directory,
@@ -112,7 +112,7 @@ class Runner:
     def _name(self, *, from_trigger: bool) -> str:
         # A secret's value is not known here; its stars tell that it comes from one.
         masked = {variable.name: "****" for variable in self._secret_env}
-        rules = Rules(escape=self._state.rules.escape, keep_quotes=True, keep_unset=True)
+        rules = WordRules(escape=self._state.rules.escape, keep_quotes=True, keep_unset=True)
         text = shown(self._code, {**self._state.env, **masked}, rules)
         return self._state.step_name(text, from_trigger=from_trigger)
 
@@ -139,7 +139,7 @@ class Runner:
         if not first.text.startswith("#!"):
             return [first.text]
         edge = inline_file(self._graph, self._state, self._instruction, first.name, first.text, mode=0o755)
-        self._mounts.append(Mount(target=SCRIPTS, input=self._input(edge), read_only=True))
+        self._mounts.append(ExecMount(target=SCRIPTS, input=self._input(edge), read_only=True))
         return [f"{SCRIPTS}/{first.name}"]
 
     def _volumes(self) -> None:
@@ -148,11 +148,11 @@ class Runner:
         prepared, paths = prepared_volumes(self._graph, self._state, self._instruction.origin.span)
         for path in paths:
             if path not in taken:
-                self._mounts.append(Mount(target=path, input=self._input(prepared), selector=path))
+                self._mounts.append(ExecMount(target=path, input=self._input(prepared), selector=path))
 
     # --- mounts ------------------------------------------------------------------------------------------------------
 
-    def _mount(self, mount: run_mounts.Mount, source: Edge | None) -> None:
+    def _mount(self, mount: run_mounts.MountFlag, source: Edge | None) -> None:
         if mount.type == "secret":
             self._secret(mount)
         elif mount.type == "ssh":
@@ -160,7 +160,7 @@ class Runner:
         else:
             self._files(mount, source)
 
-    def _files(self, mount: run_mounts.Mount, source: Edge | None) -> None:
+    def _files(self, mount: run_mounts.MountFlag, source: Edge | None) -> None:
         kind: BindMount | CacheMount | TmpfsMount = BindMount()
         target = posixpath.normpath(posixpath.join("/", self._state.directory, mount.target))
         if target == "/":
@@ -174,7 +174,7 @@ class Runner:
         if selector == "/" and mount.type == "cache" and (mount.uid, mount.gid, mount.mode) != (None, None, None):
             source, selector = self._owned(mount, source), "/cache"
         self._mounts.append(
-            Mount(
+            ExecMount(
                 target="/" + target.lstrip("/"),
                 kind=kind,
                 input=self._input(source),
@@ -183,7 +183,7 @@ class Runner:
             )
         )
 
-    def _owned(self, mount: run_mounts.Mount, source: Edge | None) -> Edge:
+    def _owned(self, mount: run_mounts.MountFlag, source: Edge | None) -> Edge:
         """The first content of a cache: an empty directory with the owner that was asked for."""
         make = MakeDirectory(
             path="/cache",
@@ -197,7 +197,7 @@ class Runner:
         # A cache is known by what it begins with, too: without a cache that is new, and so is this one.
         return self._graph.add(operation, name=CACHE_OWNER, ignore_cache=self._state.ignore_cache)
 
-    def _secret(self, mount: run_mounts.Mount) -> None:
+    def _secret(self, mount: run_mounts.MountFlag) -> None:
         name = mount.source or mount.id or posixpath.basename(mount.target)
         if mount.env is not None:
             variable = mount.env or posixpath.basename(name)
@@ -211,9 +211,9 @@ class Runner:
                 mode=0o400 if mount.mode is None else mount.mode,
                 optional=not mount.required,
             )
-            self._mounts.append(Mount(target=self._in_directory(target), kind=kind))
+            self._mounts.append(ExecMount(target=self._in_directory(target), kind=kind))
 
-    def _ssh(self, mount: run_mounts.Mount) -> None:
+    def _ssh(self, mount: run_mounts.MountFlag) -> None:
         if mount.source:
             raise DockerfileError("ssh does not support source")
         number = sum(isinstance(other.kind, SshMount) for other in self._mounts)
@@ -225,7 +225,7 @@ class Runner:
             optional=not mount.required,
         )
         target = mount.target or SSH_SOCKET.format(number)
-        self._mounts.append(Mount(target=self._in_directory(target), kind=kind))
+        self._mounts.append(ExecMount(target=self._in_directory(target), kind=kind))
 
     def _in_directory(self, target: str) -> str:
         return posixpath.normpath(posixpath.join("/", self._state.directory, target))
@@ -236,7 +236,7 @@ def _summary(text: str) -> str:
     return first + "..." if rest else first
 
 
-def ordered(mounts: Sequence[Mount], inputs: Sequence[Edge]) -> tuple[list[Mount], list[Edge]]:
+def ordered(mounts: Sequence[ExecMount], inputs: Sequence[Edge]) -> tuple[list[ExecMount], list[Edge]]:
     """In BuildKit's order, so that they have one key however they are written: by target, secrets and agents last."""
     last = (SecretMount, SshMount)
     kinds = [last.index(type(one.kind)) + 1 if type(one.kind) in last else 0 for one in mounts]

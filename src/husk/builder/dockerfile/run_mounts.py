@@ -55,7 +55,7 @@ class RunMount(Struct, frozen=True):
     source: str = ""  # from=
 
 
-class Mount(Struct, kw_only=True):
+class MountFlag(Struct, kw_only=True):
     type: str = "bind"
     origin: str = ""  # from=
     source: str = ""
@@ -83,9 +83,9 @@ def parse(text: str) -> RunMount:
     return RunMount(text, origin)
 
 
-def resolve(mount: RunMount, expand: Callable[[str], str]) -> Mount:
+def resolve(mount: RunMount, expand: Callable[[str], str]) -> MountFlag:
     """The mount with its variables expanded, and checked."""
-    found = Mount()
+    found = MountFlag()
     said_access = False
     for field in _fields(mount.text):
         written, equals, value = field.partition("=")
@@ -108,7 +108,7 @@ def _fields(text: str) -> list[str]:
         raise DockerfileError(f"failed to parse csv mounts: {error}") from None
 
 
-def _set_bare(mount: Mount, key: str, field: str) -> None:
+def _set_bare(mount: MountFlag, key: str, field: str) -> None:
     if key == "readonly":
         mount.read_only = True
     elif key == "readwrite":
@@ -120,7 +120,7 @@ def _set_bare(mount: Mount, key: str, field: str) -> None:
         raise DockerfileError(f"invalid field '{field}' must be a key=value pair")
 
 
-def _set(mount: Mount, key: str, value: str, field: str) -> None:
+def _set(mount: MountFlag, key: str, value: str, field: str) -> None:
     match key:
         case "type":
             mount.type = _one_of(value, TYPES, f'unsupported mount type "{value}"')
@@ -148,7 +148,7 @@ def _set(mount: Mount, key: str, value: str, field: str) -> None:
             raise DockerfileError(f"unexpected key '{key}' in '{field}'{suggestion(key, KEYS)}")
 
 
-def _check(mount: Mount) -> None:
+def _check(mount: MountFlag) -> None:
     for key in ("mode", "uid", "gid"):
         if getattr(mount, key) is not None and mount.type not in WITH_OWNER:
             raise DockerfileError(f'{key} not allowed for "{mount.type}" type mounts')
@@ -165,7 +165,7 @@ def _check(mount: Mount) -> None:
         raise DockerfileError(f"invalid cache sharing set for {mount.type} mount")
 
 
-def _only_for(mount: Mount, key: str, *types: str) -> None:
+def _only_for(mount: MountFlag, key: str, *types: str) -> None:
     if mount.type not in types:
         raise DockerfileError(f"unexpected key '{key}' for mount type '{mount.type}'")
 

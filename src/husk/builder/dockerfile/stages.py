@@ -11,7 +11,7 @@ from msgspec import Struct
 from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.errors import DockerfileError, Span, suggestion
 from husk.builder.dockerfile.parse import Dockerfile
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, parse_platform
 
@@ -21,7 +21,7 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
 
-class Step(Struct, eq=False):
+class StageStep(Struct, eq=False):
     instruction: types.Instruction
     sources: list["StagePlan | None"] = []  # as COPY --from or the mounts of RUN name them
     from_trigger: bool = False
@@ -35,7 +35,7 @@ class StagePlan(Struct, eq=False):
     given_name: str = ""
     platform: Platform | None = None
     base_stage: "StagePlan | None" = None
-    steps: list[Step] = []
+    steps: list[StageStep] = []
     replaced: bool = False  # by a context of its name
 
     def replace(self) -> None:
@@ -58,7 +58,7 @@ class StagePlan(Struct, eq=False):
 class StagePlans:
     """All stages in the order of the file, and after them what they copy from besides."""
 
-    def __init__(self, dockerfile: Dockerfile, variables: Mapping[str, str], rules: Rules) -> None:
+    def __init__(self, dockerfile: Dockerfile, variables: Mapping[str, str], rules: WordRules) -> None:
         self.stages: list[StagePlan] = []
         self._by_name: dict[str, StagePlan] = {}
         self._others: dict[str, StagePlan] = {}
@@ -71,7 +71,7 @@ class StagePlans:
             # Alone it needs no name.
             self.stages[0].name = ""
 
-    def _add(self, number: int, begin: types.From, variables: Mapping[str, str], rules: Rules) -> None:
+    def _add(self, number: int, begin: types.From, variables: Mapping[str, str], rules: WordRules) -> None:
         span = begin.origin.span
         try:
             base = expand(begin.base, variables, rules).text
@@ -93,7 +93,7 @@ class StagePlans:
         if begin.name:
             self._by_name[begin.name] = plan
 
-    def step(self, instruction: types.Instruction, rules: Rules, *, from_trigger: bool = False) -> Step:
+    def step(self, instruction: types.Instruction, rules: WordRules, *, from_trigger: bool = False) -> StageStep:
         span = instruction.origin.span
         sources: list[StagePlan | None] = []
         if isinstance(instruction, types.Copy) and instruction.source:
@@ -103,7 +103,7 @@ class StagePlans:
             sources = [self._source(instruction.source, span)]
         elif isinstance(instruction, types.Run):
             sources = [self._named(mount.source, span) if mount.source else None for mount in instruction.mounts]
-        return Step(instruction, sources, from_trigger)
+        return StageStep(instruction, sources, from_trigger)
 
     def _source(self, name: str, span: Span) -> StagePlan:
         if not (name.isascii() and name.isdigit()):
@@ -152,7 +152,7 @@ class StagePlans:
         return [plan for plan in (*self._others.values(), *self.stages) if plan in wanted]
 
 
-def _platform(text: str, variables: Mapping[str, str], rules: Rules) -> Platform | None:
+def _platform(text: str, variables: Mapping[str, str], rules: WordRules) -> Platform | None:
     if not text:
         return None
     found = expand(text, variables, rules)

@@ -12,11 +12,11 @@ from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.history import COMMENT
 from husk.builder.dockerfile.instructions import Instruction, Origin
 from husk.builder.dockerfile.stages import StagePlan
-from husk.builder.dockerfile.words import Expanded, Rules, expand
+from husk.builder.dockerfile.words import Expanded, WordRules, expand
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import NONE, Edge, FileAction, Files, MakeDirectory, MakeFile, Operation
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 from husk.registry.manifest import Platform
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -31,7 +31,7 @@ class StageState(Struct, eq=False):
     root: Edge | None  # None: nothing is in it
     platform: Platform
     image: ImageConfig
-    rules: Rules
+    rules: WordRules
     created: str = ""
     shows_platform: bool = False
     ignore_cache: bool = False
@@ -81,7 +81,7 @@ class StageState(Struct, eq=False):
         if self.remembered > LARGEST_IMAGE:
             raise too_large()
         self.image.history.append(
-            History(created=self.created, created_by=created_by, comment=COMMENT, empty_layer=not layer)
+            HistoryEntry(created=self.created, created_by=created_by, comment=COMMENT, empty_layer=not layer)
         )
 
     def set_env(self, name: str, value: str) -> None:
@@ -120,7 +120,7 @@ def inline_file(graph: Graph, state: StageState, of: Instruction, name: str, tex
     return graph.add(operation, name=INLINE, locations=locations(of.origin.span))
 
 
-def shown(code: str, variables: Mapping[str, str], rules: Rules) -> str:
+def shown(code: str, variables: Mapping[str, str], rules: WordRules) -> str:
     """An instruction as it is shown: its keyword in capitals, its variables expanded where that makes sense."""
     with contextlib.suppress(DockerfileError):
         code = expand(code, variables, rules).text

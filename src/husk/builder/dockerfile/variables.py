@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.instructions import ArgInstruction
-from husk.builder.dockerfile.words import Rules, expand
+from husk.builder.dockerfile.words import WordRules, expand
 from husk.registry.manifest import Platform
 
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
@@ -33,7 +33,7 @@ def predefined(target: Platform, here: Platform, build_args: Mapping[str, str], 
 
 
 def with_global_args(
-    variables: dict[str, str], args: list[ArgInstruction], build_args: Mapping[str, str], rules: Rules
+    variables: dict[str, str], args: list[ArgInstruction], build_args: Mapping[str, str], rules: WordRules
 ) -> dict[str, str]:
     variables = dict(variables)
     for instruction in args:

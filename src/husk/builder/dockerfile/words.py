@@ -26,7 +26,7 @@ class Expanded(Struct, frozen=True):
     missing: frozenset[str]  # and those that were not
 
 
-class Rules(Struct, frozen=True):
+class WordRules(Struct, frozen=True):
     """The rules by which a word is expanded; the defaults are for most instructions."""
 
     escape: str = "\\"
@@ -36,11 +36,11 @@ class Rules(Struct, frozen=True):
     keep_unset: bool = False  # $name stays if there is no such variable
 
 
-DEFAULT = Rules()
+DEFAULT = WordRules()
 _NONE: frozenset[str] = frozenset()
 
 
-def expand(source: str, variables: Mapping[str, str], rules: Rules = DEFAULT) -> Expanded:
+def expand(source: str, variables: Mapping[str, str], rules: WordRules = DEFAULT) -> Expanded:
     if not any(letter in source for letter in f"$<{rules.escape}'\""):
         # What most words are: nothing in them means anything.
         return Expanded(source, source.split(), _NONE, _NONE)
@@ -78,7 +78,7 @@ class _Words(Struct):
 
 
 class _Reader:
-    def __init__(self, source: str, variables: Mapping[str, str], rules: Rules) -> None:
+    def __init__(self, source: str, variables: Mapping[str, str], rules: WordRules) -> None:
         self._source = source
         self._position = 0
         self._variables = variables

@@ -14,14 +14,14 @@ import msgspec
 from msgspec import structs
 
 from husk.builder.exporters import options as exporter_options
-from husk.builder.exporters.bundle import Bundle, Bundler
+from husk.builder.exporters.bundle import Bundler, ImageBundle
 from husk.builder.exporters.image import teller, told_of, without_inline_only
 from husk.builder.exporters.options import ExportOptions
 from husk.builder.exporters.parts import is_several
 from husk.builder.exporters.tar import counted
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.sessions import ContentStore
 from husk.engine.images.archive import path_of
 from husk.engine.model.clock import now_ns, shortest_rfc3339
@@ -59,7 +59,7 @@ class ArchiveExport:
         options = exporter_options.read(attributes, result.metadata)
         if not is_several(result):
             result = without_inline_only(result)
-        with Shown(Asker(job.log, job.session), f"exporting to {self._kind} image format") as shown:
+        with ShownWork(Asker(job.log, job.session), f"exporting to {self._kind} image format") as shown:
             async with self._bundler.bundle(result, options, teller(shown), oci=not for_docker) as bundle:
                 told = told_of(bundle, options.names)
                 if options.tar:
@@ -69,13 +69,13 @@ class ArchiveExport:
                     await self._write_layout(bundle, job.session.content(_STORE))
         return told
 
-    async def _write_layout(self, bundle: Bundle, content: ContentStore) -> None:
+    async def _write_layout(self, bundle: ImageBundle, content: ContentStore) -> None:
         """The client has a directory with blobs, and writes itself what that begins with."""
         for blob in (*bundle.layers, *(one.descriptor for one in (*bundle.small_blobs, *bundle.manifests))):
             async with aclosing(read_pieces(self._blobs.path(blob.digest))) as pieces:
                 await content.write(blob.digest, blob.size, pieces)
 
-    async def _archive(self, bundle: Bundle, options: ExportOptions) -> AsyncGenerator[bytes, None]:
+    async def _archive(self, bundle: ImageBundle, options: ExportOptions) -> AsyncGenerator[bytes, None]:
         documents = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": layout_index(bundle, options)}
         if self._kind == "docker" and bundle.index is None:
             documents["manifest.json"] = docker_manifest(bundle, options.names)
@@ -91,7 +91,7 @@ class ArchiveExport:
         yield _END
 
 
-def layout_index(bundle: Bundle, options: ExportOptions) -> bytes:
+def layout_index(bundle: ImageBundle, options: ExportOptions) -> bytes:
     """Return the JSON index that an OCI layout begins with."""
     created = shortest_rfc3339(now_ns() if options.epoch is None else options.epoch * 10**9)
     annotations = {_CREATED: created} | (bundle.descriptor.annotations or {})
@@ -103,7 +103,7 @@ def layout_index(bundle: Bundle, options: ExportOptions) -> bytes:
     return msgspec.json.encode({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": named})
 
 
-def docker_manifest(bundle: Bundle, names: Sequence[Reference]) -> bytes:
+def docker_manifest(bundle: ImageBundle, names: Sequence[Reference]) -> bytes:
     (image,) = bundle.images
     listed = {
         "Config": path_of(image.config.descriptor.digest),

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from husk.builder.exporters.documents import Document
+from husk.builder.exporters.documents import ImageDocument
 from husk.builder.jobs.results import Predicate
 from husk.engine.images.attestations import IN_TOTO, PREDICATE
 from husk.engine.images.index import REFERENCE_DIGEST, REFERENCE_TYPE
@@ -23,9 +23,9 @@ STATEMENT = "https://in-toto.io/Statement/v0.1"
 class Attested(Struct, frozen=True):
     """The manifest of all statements about one image, and what it consists of."""
 
-    manifest: Document
+    manifest: ImageDocument
     descriptor: Descriptor
-    blobs: list[Document]
+    blobs: list[ImageDocument]
 
 
 def attest(
@@ -37,21 +37,21 @@ def attest(
     artifact: bool = False,
 ) -> Attested:
     """`about` is the manifest of an image that has these names. An `artifact` says so, and names what it is about."""
-    statements = [Document(IN_TOTO, statement(about, platform, names, one)) for one in predicates]
+    statements = [ImageDocument(IN_TOTO, statement(about, platform, names, one)) for one in predicates]
     layers = [
         msgspec.structs.replace(document.descriptor, annotations={PREDICATE: predicate.type})
         for document, predicate in zip(statements, predicates, strict=True)
     ]
     body: dict[str, object] = {"schemaVersion": 2, "mediaType": OCI_MANIFEST}
     if artifact:
-        config = Document(_EMPTY, b"{}")
+        config = ImageDocument(_EMPTY, b"{}")
         described = msgspec.to_builtins(config.descriptor) | {"data": base64.b64encode(config.body).decode()}
         subject = Descriptor(media_type=about.media_type, digest=about.digest, size=about.size)
         body |= {"artifactType": _ARTIFACT, "config": described, "layers": layers, "subject": subject}
     else:
-        config = Document(OCI_CONFIG, _config(layers))
+        config = ImageDocument(OCI_CONFIG, _config(layers))
         body |= {"config": config.descriptor, "layers": layers}
-    manifest = Document(OCI_MANIFEST, msgspec.json.format(msgspec.json.encode(body), indent=2))
+    manifest = ImageDocument(OCI_MANIFEST, msgspec.json.format(msgspec.json.encode(body), indent=2))
     descriptor = msgspec.structs.replace(
         manifest.descriptor,
         platform=NOWHERE,

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from husk.builder.exporters import documents
 from husk.builder.exporters.attestations import Attested, attest
-from husk.builder.exporters.documents import Document
+from husk.builder.exporters.documents import ImageDocument
 from husk.builder.exporters.layers import Finisher
 from husk.builder.exporters.options import Annotations, ExportOptions
 from husk.builder.exporters.parts import PlatformPart, is_several, parts_aside
@@ -44,10 +44,10 @@ class BundledImage(Struct, frozen=True, kw_only=True):
 
     part: PlatformPart
     document: ImageConfig
-    config: Document
+    config: ImageDocument
     layers: list[Layer]
     described: list[Descriptor]
-    manifest: Document
+    manifest: ImageDocument
     descriptor: Descriptor
     attested: Attested | None = None
 
@@ -58,25 +58,25 @@ class BundledImage(Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(one.digest for one in self.described if one.digest not in own))
 
 
-class Bundle(Struct, frozen=True):
+class ImageBundle(Struct, frozen=True):
     images: list[BundledImage]
-    index: Document | None
+    index: ImageDocument | None
     descriptor: Descriptor
     """What names all of it: the index, or the only manifest."""
 
     @property
-    def root(self) -> Document:
+    def root(self) -> ImageDocument:
         return self.index or self.images[0].manifest
 
     @property
-    def manifests(self) -> list[Document]:
+    def manifests(self) -> list[ImageDocument]:
         """All of them, those that name others after those that are named."""
         found = [image.manifest for image in self.images]
         found += [image.attested.manifest for image in self.images if image.attested]
         return found + ([self.index] if self.index else [])
 
     @property
-    def small_blobs(self) -> list[Document]:
+    def small_blobs(self) -> list[ImageDocument]:
         """Configurations and statements."""
         found = [image.config for image in self.images]
         found += [blob for image in self.images if image.attested for blob in image.attested.blobs]
@@ -96,13 +96,13 @@ class Bundler:
     @asynccontextmanager
     async def bundle(
         self, result: Result, options: ExportOptions, tell: Tell, *, oci: bool = False
-    ) -> AsyncIterator[Bundle]:
+    ) -> AsyncIterator[ImageBundle]:
         """With `oci`, media types are OCI's unless the client says otherwise."""
         parts = await parts_aside(result)
         several = is_several(result) or any(part.predicates for part in parts)
         oci = _uses_oci(options, parts, oci or several)
         _check_annotations(options, parts, several)
-        held = Held(self._store)
+        held = HeldContent(self._store)
         try:
             made = await _all(self._image(result, part, options, oci, held) for part in parts)
             bundle = _bundle(made, options, several, oci)
@@ -116,7 +116,7 @@ class Bundler:
             await asyncio.shield(held.release())
 
     async def _image(
-        self, result: Result, part: PlatformPart, options: ExportOptions, oci: bool, held: "Held"
+        self, result: Result, part: PlatformPart, options: ExportOptions, oci: bool, held: "HeldContent"
     ) -> BundledImage:
         stack = await part.stack()
         held.add_chain(await self._finisher.packer.chain_ids(stack, options.clamp))
@@ -147,7 +147,7 @@ class Bundler:
             attested=attested,
         )
 
-    async def described(self, layer: Layer, options: ExportOptions, oci: bool, held: "Held") -> Descriptor:
+    async def described(self, layer: Layer, options: ExportOptions, oci: bool, held: "HeldContent") -> Descriptor:
         """A layer in the compression that is wanted; one that is compressed already stays so, unless told otherwise."""
         now, wanted = compression_of(layer.media_type), options.compression
         if now == ZSTD and not oci:
@@ -159,7 +159,7 @@ class Bundler:
         ending = "" if wanted.kind == PLAIN else f"+{wanted.kind}"
         return Descriptor(media_type=OCI_LAYER + ending, digest=packed.digest, size=packed.size)
 
-    async def _write(self, bundle: Bundle, held: "Held") -> None:
+    async def _write(self, bundle: ImageBundle, held: "HeldContent") -> None:
         documents = [*bundle.small_blobs, *bundle.manifests]
         held.add(one.descriptor.digest for one in documents)
         for one in documents:
@@ -180,16 +180,16 @@ def _completed(predicate: Predicate, layers: list[Descriptor]) -> Predicate:
     return structs.replace(predicate, body=predicate.completed(layers)) if predicate.completed else predicate
 
 
-def _bundle(images: list[BundledImage], options: ExportOptions, several: bool, oci: bool) -> Bundle:
+def _bundle(images: list[BundledImage], options: ExportOptions, several: bool, oci: bool) -> ImageBundle:
     if not several:
         (image,) = images
-        return Bundle(images, None, image.descriptor)
+        return ImageBundle(images, None, image.descriptor)
     named = [image.descriptor for image in images]
     named += [image.attested.descriptor for image in images if image.attested]
     annotations = options.annotations_for()
     index = documents.index(named, annotations.index, oci=oci)
     descriptor = structs.replace(index.descriptor, annotations=annotations.index_descriptor or None)
-    return Bundle(images, index, descriptor)
+    return ImageBundle(images, index, descriptor)
 
 
 def _uses_oci(options: ExportOptions, parts: Sequence[PlatformPart], default: bool) -> bool:
@@ -223,7 +223,7 @@ def with_inline_cache(config: bytes, cache: bytes) -> bytes:
     return msgspec.json.encode(document | {INLINE_CACHE: inline})
 
 
-class Held:
+class HeldContent:
     """Layers and blobs that must stay for now."""
 
     def __init__(self, store: ImageStore) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from husk.builder.exporters import options as exporter_options
-from husk.builder.exporters.bundle import Bundle, Bundler, Tell
+from husk.builder.exporters.bundle import Bundler, ImageBundle, Tell
 from husk.builder.exporters.layers import ImageExporter
 from husk.builder.exporters.options import ExportOptions
 from husk.builder.exporters.parts import is_several, parts_aside
@@ -19,9 +19,9 @@ from husk.builder.exporters.storing import name_stored, store_bundle
 from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.sources.registry_login import login_at
-from husk.engine.images.push import Upload
+from husk.engine.images.push import PushedContent
 from husk.engine.images.service import Images
 from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Progress
@@ -48,7 +48,7 @@ class ImageExport:
         options = exporter_options.read(attributes, result.metadata)
         if not options.push:
             result = without_inline_only(result)
-        with Shown(Asker(job.log, job.session), "exporting to image") as shown:
+        with ShownWork(Asker(job.log, job.session), "exporting to image") as shown:
             if is_plain(result, options):
                 return await self._export_plain(result, options, shown)
             async with self._bundler().bundle(result, options, teller(shown)) as bundle:
@@ -58,7 +58,7 @@ class ImageExport:
                     await self._push(bundle, options, shown)
             return told_of(bundle, options.names)
 
-    async def _export_plain(self, result: Result, options: ExportOptions, shown: Shown) -> dict[str, str]:
+    async def _export_plain(self, result: Result, options: ExportOptions, shown: ShownWork) -> dict[str, str]:
         (part,) = await parts_aside(result)
         shown.status(Status(id="exporting layers"))
         image = await self._exporter.export(
@@ -70,7 +70,7 @@ class ImageExport:
         told = {"containerimage.config.digest": image.id, "containerimage.digest": image.id}
         return told | _name(options.names)
 
-    async def _store_it(self, bundle: Bundle, options: ExportOptions, shown: Shown) -> None:
+    async def _store_it(self, bundle: ImageBundle, options: ExportOptions, shown: ShownWork) -> None:
         names = [] if options.by_digest else list(options.names)
         if options.canonical or options.by_digest:
             names += [name.with_digest(bundle.root.descriptor.digest) for name in options.names]
@@ -78,7 +78,7 @@ class ImageExport:
         for name in names:
             shown.status(Status(id=f"naming to {name}", done=True))
 
-    async def _push(self, bundle: Bundle, options: ExportOptions, shown: Shown) -> None:
+    async def _push(self, bundle: ImageBundle, options: ExportOptions, shown: ShownWork) -> None:
         pushed = _Pushed(shown)
         for name in options.names:
             auth = login_at(name, shown.session)
@@ -106,13 +106,13 @@ def without_inline_only(result: Result) -> Result:
     return structs.replace(result, predicates=kept)
 
 
-def upload_of(bundle: Bundle, name: Reference, by_digest: bool) -> Upload:
+def upload_of(bundle: ImageBundle, name: Reference, by_digest: bool) -> PushedContent:
     """All of a bundle, to be sent under a name."""
 
     layers = [pair for image in bundle.images for pair in zip(image.described, image.layers, strict=True)]
     manifests = [(one.descriptor.digest, one) for one in bundle.manifests]
     manifests[-1] = (bundle.root.descriptor.digest if by_digest else name.tag, bundle.root)
-    return Upload(
+    return PushedContent(
         repository=name,
         layers=list({described.digest: (described, layer) for described, layer in layers}.values()),
         blobs=[one.descriptor for one in bundle.small_blobs],
@@ -120,7 +120,7 @@ def upload_of(bundle: Bundle, name: Reference, by_digest: bool) -> Upload:
     )
 
 
-def told_of(bundle: Bundle, names: Sequence[Reference]) -> dict[str, str]:
+def told_of(bundle: ImageBundle, names: Sequence[Reference]) -> dict[str, str]:
     """Return the facts that clients write into `--iidfile` and `--metadata-file`."""
     told = {
         "containerimage.digest": bundle.root.descriptor.digest,
@@ -135,14 +135,14 @@ def _name(names: Sequence[Reference]) -> dict[str, str]:
     return {"image.name": ",".join(str(name) for name in names)} if names else {}
 
 
-def teller(shown: Shown) -> Tell:
+def teller(shown: ShownWork) -> Tell:
     return lambda what: shown.status(Status(id=what, done=True))
 
 
 class _Pushed:
     """The progress of a push in a build's terms."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: ShownWork) -> None:
         self._shown = shown
 
     def report(self, progress: Progress) -> None:

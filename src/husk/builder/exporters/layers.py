@@ -10,7 +10,7 @@ from husk.builder.graph import stacks
 from husk.engine.images.make import make_image, require_depth
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339, shortest_rfc3339
-from husk.engine.model.image import History, Image, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, Image, ImageConfig, RootFS
 from husk.registry.reference import Reference
 from husk.storage.layers.store import Layer
 
@@ -51,9 +51,9 @@ class Finisher:
         root = RootFS(diff_ids=[layer.diff_id for layer in layers])
         return structs.replace(document, rootfs=root, history=history, created=_earlier(created, latest))
 
-    def _step(self, element: str, latest: str) -> History:
+    def _step(self, element: str, latest: str) -> HistoryEntry:
         made = self._told.made_at(element)
-        return History(
+        return HistoryEntry(
             created=_earlier(shortest_rfc3339(made), latest) if made is not None else "",
             created_by=self._told.description_of(element),
             comment=COMMENT,
@@ -112,9 +112,9 @@ class ImageExporter:
         return image
 
 
-def complete_history(history: Sequence[History], layers: Sequence[History]) -> list[History]:
+def complete_history(history: Sequence[HistoryEntry], layers: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """A step for each layer and a time for each step; `layers` are steps of what is known of the layers alone."""
-    steps: list[History] = []
+    steps: list[HistoryEntry] = []
     number = 0
     for step in history:
         if step.empty_layer or number >= len(layers):
@@ -125,7 +125,7 @@ def complete_history(history: Sequence[History], layers: Sequence[History]) -> l
     return _with_times([*steps, *layers[number:]])
 
 
-def _with_times(steps: Sequence[History]) -> list[History]:
+def _with_times(steps: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """A step without a time has that of the last layer before it; those before the first new layer have that one's."""
     first = next((number for number, step in enumerate(steps) if not step.created), len(steps))
     time = next((step.created for step in steps[first:] if step.created), steps[first - 1].created if first else "")

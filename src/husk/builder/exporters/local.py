@@ -10,7 +10,7 @@ from husk.builder.exporters.stated_files import StatedFiles
 from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter
 
@@ -41,7 +41,7 @@ class LocalExport:
         options = file_options.read(attributes, result.metadata)
         parts = await file_options.directories_of(result, split=options.split)
         async with AsyncExitStack() as holding:
-            with Shown(Asker(job.log, job.session), "exporting to client directory") as shown:
+            with ShownWork(Asker(job.log, job.session), "exporting to client directory") as shown:
                 stacks = {}
                 for name, part in parts.items():
                     called = file_options.name_in(options, part, several=is_several(result))
@@ -63,7 +63,7 @@ class LocalExport:
 class _Sent:
     """The bytes that have gone so far, shown each time that `_STEP` more have gone."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: ShownWork) -> None:
         self._shown = shown
         self._total = 0
         self._told = 0

@@ -13,7 +13,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 # Bytes of what is known of a result: more is read in a thread.
 _LONG = 32 << 10
@@ -82,7 +82,7 @@ def _named(result: Result) -> list[_Named]:
         return []
     try:
         return decode(text, _Platforms).platforms
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"failed to parse platforms passed to exporter: {error}") from None
 
 

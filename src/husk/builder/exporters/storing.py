@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from husk.builder.exporters.bundle import Bundle, BundledImage
+from husk.builder.exporters.bundle import BundledImage, ImageBundle
 from husk.engine.images.index import ImageIndex, index_record
 from husk.engine.images.make import image_over
 from husk.engine.images.store import ImageStore
@@ -14,7 +14,7 @@ from husk.registry.manifest import Index, parse_manifest
 from husk.registry.reference import Reference
 
 
-async def store_bundle(store: ImageStore, bundle: Bundle, names: Sequence[Reference]) -> None:
+async def store_bundle(store: ImageStore, bundle: ImageBundle, names: Sequence[Reference]) -> None:
     """Add the images and the index of a bundle to the store; the caller holds what the bundle consists of."""
     images = [await _image(store, one, bool(names)) for one in bundle.images]
     former = [known for image in images if (known := store.catalog.get(image.id)) is not None]
@@ -29,7 +29,7 @@ async def store_bundle(store: ImageStore, bundle: Bundle, names: Sequence[Refere
         store.tell("tag", shown, name.familiar)
 
 
-async def name_stored(store: ImageStore, bundle: Bundle, names: Sequence[Reference]) -> None:
+async def name_stored(store: ImageStore, bundle: ImageBundle, names: Sequence[Reference]) -> None:
     """Give further names to a bundle that is in the store, if it still is."""
     ids = [image.config.descriptor.digest for image in bundle.images]
     images = [image for id in ids if (image := store.catalog.get(id)) is not None]
@@ -44,7 +44,7 @@ async def _image(store: ImageStore, bundled: BundledImage, named: bool) -> Image
     return structs.replace(image, packed=bundled.packed, last_tagged=rfc3339(now_ns()) if named else "")
 
 
-def _index(bundle: Bundle, images: Sequence[Image]) -> ImageIndex | None:
+def _index(bundle: ImageBundle, images: Sequence[Image]) -> ImageIndex | None:
     if bundle.index is None:
         return None
     document = parse_manifest(bundle.index.body, bundle.index.media_type)

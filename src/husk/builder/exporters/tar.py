@@ -12,7 +12,7 @@ from husk.builder.exporters.stated_files import StatedFiles
 from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.errors import InvalidParameter
 
 SENDING = "sending tarball"
@@ -41,7 +41,7 @@ class TarExport:
         options = file_options.read(attributes, result.metadata)
         parts = await file_options.directories_of(result)
         async with AsyncExitStack() as holding:
-            with Shown(Asker(job.log, job.session), "exporting to client tarball") as shown:
+            with ShownWork(Asker(job.log, job.session), "exporting to client tarball") as shown:
                 stacks = {}
                 for name, part in parts.items():
                     called = file_options.name_in(options, part, several=is_several(result))
@@ -51,7 +51,7 @@ class TarExport:
         return {}
 
 
-async def counted(pieces: AsyncIterator[bytes], shown: Shown) -> AsyncIterator[bytes]:
+async def counted(pieces: AsyncIterator[bytes], shown: ShownWork) -> AsyncIterator[bytes]:
     """The same pieces, told as they go."""
     total = told = 0
     async for piece in pieces:

@@ -31,8 +31,8 @@ from husk.builder.graph import schemes
 from husk.builder.graph.graph import Graph, SourceFile, Vertex
 from husk.builder.graph.operations import Edge, Operation, Source
 from husk.builder.jobs import failure
-from husk.builder.jobs.results import Built, FrontendResult
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.jobs.results import FrontendResult, PlatformResult
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.solver import Solver
@@ -44,7 +44,7 @@ from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry import reference as references
 from husk.registry.manifest import Platform, host_platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 IGNORE_FILE = ".dockerignore"
 # What clients may count on, by BuildKit's names.
@@ -120,7 +120,7 @@ class DockerfileFrontend:
         if wanted.request:
             answer = await file.answer(wanted.request, wanted.options, context, sources, source)
             return FrontendResult([], False, source, [], answer=answer)
-        built: list[Built] = []
+        built: list[PlatformResult] = []
         warnings: list[Warning] = []
         for_whom = (asker.progress, asker.session, asker.elsewhere, asker.granted, asker.policy)
         for platform in wanted.platforms or [host_platform()]:
@@ -130,7 +130,7 @@ class DockerfileFrontend:
                 name: Ref(self._solver, result.graph, edge, *for_whom)
                 for name, edge in {"": result.root, **result.scans}.items()
             }
-            built.append(Built(platform, refs.pop(""), result.image, refs))
+            built.append(PlatformResult(platform, refs.pop(""), result.image, refs))
             warnings += result.warnings
         notice = asked.notice if asked else ""
         warnings = list(dict.fromkeys(warnings))
@@ -306,7 +306,7 @@ class _Sources:
     async def _look_up(self, name: str, platform: Platform) -> BaseImage:
         reference = references.parse(name).tagged()
         try:
-            with Shown(self._asker, f"[internal] load metadata for {reference}") as watcher:
+            with ShownWork(self._asker, f"[internal] load metadata for {reference}") as watcher:
                 mode = "pull" if self._wanted.pull else "default"
                 name = await self._asker.policy.admit_image(name, platform, mode)
                 return await self._images.look_up(name, platform, self._wanted.pull, watcher)
@@ -348,7 +348,7 @@ class _Sources:
             case _ if source := remote_context.named(text):
                 return NamedContext(source)
             case "oci-layout":
-                with Shown(self._asker, f"[context {key}] load metadata for {rest}") as watcher:
+                with ShownWork(self._asker, f"[context {key}] load metadata for {rest}") as watcher:
                     found = await self._layouts().describe_named(rest, platform, watcher)
                 return NamedContext(Source(f"docker-image://{found.reference}"), await read_config_aside(found.config))
             case _:
@@ -380,7 +380,7 @@ async def _image_of(text: str, name: str) -> ImageConfig | None:
         return None
     try:
         document = decode(text, dict[str, bytes]).get("containerimage.config", b"")
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid metadata of the input {name}: {error}") from None
     return await read_config_aside(document) if document else None
 

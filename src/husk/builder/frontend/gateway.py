@@ -16,14 +16,14 @@ from typing import Protocol
 from husk.aio.tasks import Tasks
 from husk.builder.dockerfile.options import BaseImage
 from husk.builder.graph.graph import Definition, Graph
-from husk.builder.graph.operations import Edge, Exec, Mount, Operation, Process, Source
+from husk.builder.graph.operations import Edge, Exec, ExecMount, Operation, ProcessSpec, Source
 from husk.builder.jobs.failure import MissingCapability
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Question, Result
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.sessions import Session
 from husk.builder.sources.images import ImageSource
-from husk.builder.steps.held import StepContainer, Talk
+from husk.builder.steps.held import ProcessTalk, StepContainer
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry import reference as references
@@ -112,7 +112,7 @@ class GatewayFrontend:
 
     async def _image(self, job: Job, source: str) -> BaseImage:
         reference = references.parse(source).tagged()
-        with Shown(Asker(job.log, job.session), f"resolve image config for docker-image://{reference}") as watcher:
+        with ShownWork(Asker(job.log, job.session), f"resolve image config for docker-image://{reference}") as watcher:
             name = await job.policy.admit_image(str(reference), host_platform())
             return await self._images.look_up(name, host_platform(), False, watcher)
 
@@ -139,7 +139,7 @@ class _Conversation:
             finally:
                 await self._tasks.cancel_all()
 
-    async def _talk(self, talk: Talk, pipes: Pipes) -> Result:
+    async def _talk(self, talk: ProcessTalk, pipes: Pipes) -> Result:
         running = self._tasks.spawn(talk.run(), "frontend", awaited=True)
         serving = self._tasks.spawn(self._serve(pipes), "calls of a frontend", awaited=True)
         complaining = self._tasks.spawn(self._listen(pipes), "errors of a frontend", awaited=True)
@@ -173,13 +173,15 @@ class _Conversation:
 
 def exec_of(config: ContainerConfig, environment: Mapping[str, str]) -> Exec:
     """The process of a frontend, as its image describes it."""
-    process = Process(
+    process = ProcessSpec(
         args=list(config.entrypoint or ["/run"]),
         env=[*config.env, *(f"{name}={value}" for name, value in environment.items())],
         cwd=config.working_dir or "/",
     )
     without_network = (config.labels or {}).get(NO_NETWORK) in _TRUE
-    return Exec(process=process, mounts=[Mount(target="/", input=0)], network="none" if without_network else "sandbox")
+    return Exec(
+        process=process, mounts=[ExecMount(target="/", input=0)], network="none" if without_network else "sandbox"
+    )
 
 
 def check_capabilities(labels: Mapping[str, str] | None, question: Question) -> None:

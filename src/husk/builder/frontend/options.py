@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from husk.builder.dockerfile.comma_fields import BadFields, comma_fields
 from husk.builder.dockerfile.options import Options
-from husk.builder.graph.operations import Limits, Ulimit
+from husk.builder.graph.operations import StepLimits, StepUlimit
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, parse_platform
 
@@ -133,14 +133,14 @@ def _host(text: str) -> tuple[str, str]:
         raise InvalidParameter(f"failed to parse additional hosts: failed to parse IP {address}") from None
 
 
-def _ulimit(text: str) -> Ulimit:
+def _ulimit(text: str) -> StepUlimit:
     """`nofile=1024:2048`, or one number for both."""
     name, separator, values = text.partition("=")
     soft, _, hard = values.partition(":")
     try:
         if not separator:
             raise ValueError
-        return Ulimit(name, int(soft), int(hard or soft))
+        return StepUlimit(name, int(soft), int(hard or soft))
     except ValueError:
         raise InvalidParameter(f"failed to parse ulimit: invalid argument: {text}") from None
 
@@ -153,8 +153,8 @@ def _number(name: str, attributes: Mapping[str, str]) -> int:
         raise InvalidParameter(f"invalid {name} value: {text}") from None
 
 
-def _limits(attributes: Mapping[str, str]) -> Limits:
-    return Limits(
+def _limits(attributes: Mapping[str, str]) -> StepLimits:
+    return StepLimits(
         memory=_limit("memory", attributes),
         memory_swap=_limit("memswap", attributes, least=-1),
         cpu_shares=_limit("cpushares", attributes),

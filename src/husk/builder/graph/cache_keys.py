@@ -15,11 +15,11 @@ from husk.builder.graph.operations import (
     Copy,
     Exec,
     Files,
-    Limits,
     Operation,
     SecretMount,
     Source,
     SshMount,
+    StepLimits,
 )
 from husk.builder.graph.schemes import PROOF
 from husk.builder.store.file_actions import Selection as Selection
@@ -49,7 +49,7 @@ def _what_matters(operation: Operation) -> object:
         return msgspec.structs.replace(body, attributes=_without_proof(body))
     if not isinstance(body, Exec):
         return body
-    process = msgspec.structs.replace(body.process, proxy={}, limits=Limits())
+    process = msgspec.structs.replace(body.process, proxy={}, limits=StepLimits())
     mounts = [
         # Secrets, agents and caches come and go: what they are named counts, who owns them does not.
         msgspec.structs.replace(mount, kind=type(mount.kind)(mount.kind.id))

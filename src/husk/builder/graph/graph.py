@@ -41,7 +41,7 @@ class SourceFile(Struct, frozen=True):
     definition: bytes = b""
 
 
-class Shown(TypedDict, total=False):
+class VertexLook(TypedDict, total=False):
     """The looks of a vertex for clients, and the way that it is to be carried out."""
 
     name: str
@@ -113,13 +113,13 @@ class Graph:
     def __contains__(self, digest: str) -> bool:
         return digest in self._vertices
 
-    def add(self, operation: Operation, **shown: Unpack[Shown]) -> Edge:
+    def add(self, operation: Operation, **shown: Unpack[VertexLook]) -> Edge:
         """Add an operation, and get its first output. The same operation a second time is the same vertex."""
         digest = digest_of(operation)
         self.add_as(digest, operation, **shown)
         return Edge(digest)
 
-    def add_as(self, digest: str, operation: Operation, **shown: Unpack[Shown]) -> None:
+    def add_as(self, digest: str, operation: Operation, **shown: Unpack[VertexLook]) -> None:
         """The same with the digest by which somebody else knows it. InvalidParameter for more than there may be."""
         for edge in operation.inputs:
             if edge.digest not in self._vertices:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from husk.builder.graph.operations import (
     NONE,
-    Build,
     Copy,
     Diff,
     Exec,
@@ -13,6 +12,7 @@ from husk.builder.graph.operations import (
     MakeDirectory,
     MakeFile,
     Merge,
+    NestedBuild,
     Operation,
     Remove,
     Source,
@@ -37,7 +37,7 @@ def name_of(operation: Operation, inputs: Sequence[str]) -> str:
             return f"merge ({_joined(inputs)})"
         case Diff(lower, upper):
             return f"diff {_side(lower, inputs)} -> {_side(upper, inputs)}"
-        case Build():
+        case NestedBuild():
             return "build"
 
 

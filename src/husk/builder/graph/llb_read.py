@@ -157,7 +157,7 @@ def _body(op: ops.Op, resources: ops.LinuxResources | None) -> ours.Body:
         if op.build.definition:
             raise NotImplementedYet("a build within a build by a definition of its own is not implemented by Husk yet")
         inputs = {name: one.input for name, one in op.build.inputs.items()}
-        return ours.Build(op.build.builder, inputs, op.build.attrs)
+        return ours.NestedBuild(op.build.builder, inputs, op.build.attrs)
     if op.passthrough is not None:
         raise NotImplementedYet("the operation passthrough is not implemented by Husk yet")
     raise InvalidParameter("the definition has an operation that is not known here")
@@ -203,27 +203,27 @@ def network(number: int) -> Literal["sandbox", "host", "none"]:
     return _NETWORKS[_known(number, _NETWORKS, "network")]
 
 
-def process(meta: ops.Meta, resources: ops.LinuxResources | None = None) -> ours.Process:
+def process(meta: ops.Meta, resources: ops.LinuxResources | None = None) -> ours.ProcessSpec:
     proxy = meta.proxy_env
     names = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
-    return ours.Process(
+    return ours.ProcessSpec(
         args=meta.args,
         env=meta.env,
         cwd=meta.cwd or "/",
         user=meta.user,
         hostname=meta.hostname,
         extra_hosts=[(one.host, one.ip) for one in meta.extra_hosts],
-        ulimits=[ours.Ulimit(one.name, one.soft, one.hard) for one in meta.ulimit],
+        ulimits=[ours.StepUlimit(one.name, one.soft, one.hard) for one in meta.ulimit],
         cgroup_parent=meta.cgroup_parent,
         proxy={name: getattr(proxy, name) for name in names if getattr(proxy, name)} if proxy else {},
-        limits=_limits(resources) if resources else ours.Limits(),
+        limits=_limits(resources) if resources else ours.StepLimits(),
         valid_exit_codes=meta.valid_exit_codes,
         remove_stubs=meta.remove_mount_stubs_recursive,
     )
 
 
-def _limits(resources: ops.LinuxResources) -> ours.Limits:
-    return ours.Limits(
+def _limits(resources: ops.LinuxResources) -> ours.StepLimits:
+    return ours.StepLimits(
         memory=resources.memory,
         memory_swap=resources.memory_swap,
         cpu_shares=resources.cpu_shares,
@@ -234,8 +234,8 @@ def _limits(resources: ops.LinuxResources) -> ours.Limits:
     )
 
 
-def mount(message: ops.Mount) -> ours.Mount:
-    return ours.Mount(
+def mount(message: ops.Mount) -> ours.ExecMount:
+    return ours.ExecMount(
         target=message.dest,
         kind=_mount_kind(message),
         input=message.input,
@@ -371,7 +371,7 @@ def _check_numbers(read: Operation) -> None:
             _check([one.output for one in mounts], len({one.output for one in mounts} - {ours.NONE}), "makes an output")
         case ours.Diff(lower, upper):
             numbers = [lower, upper]
-        case ours.Build(builder, inputs):
+        case ours.NestedBuild(builder, inputs):
             numbers = [builder, *inputs.values()]
         case ours.Files(actions):
             _check([one.output for one in actions], len(actions), "makes an output")

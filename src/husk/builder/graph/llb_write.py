@@ -80,7 +80,7 @@ def operation(read: Operation, known: Mapping[str, str] = {}) -> ops.Op:
             op.merge = ops.MergeOp([ops.InputIndex(number) for number in range(len(read.inputs))])
         case ours.Diff(lower, upper):
             op.diff = ops.DiffOp(ops.InputIndex(lower), ops.InputIndex(upper))
-        case ours.Build(builder, inputs, attributes):
+        case ours.NestedBuild(builder, inputs, attributes):
             indexes = {name: ops.InputIndex(number) for name, number in inputs.items()}
             op.build = ops.BuildOp(builder, indexes, None, attributes)
     return op
@@ -120,7 +120,7 @@ def execution(body: ours.Exec) -> ops.ExecOp:
     )
 
 
-def mount(read: ours.Mount) -> ops.Mount:
+def mount(read: ours.ExecMount) -> ops.Mount:
     message = ops.Mount(
         input=read.input,
         selector=read.selector,

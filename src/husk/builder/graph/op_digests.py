@@ -23,12 +23,12 @@ from husk.builder.graph.operations import (
     Copy,
     Diff,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     MakeDirectory,
     MakeFile,
     Merge,
-    Mount,
     Operation,
     SecretMount,
     SshMount,
@@ -107,19 +107,19 @@ def _exec(body: Exec, operation: Operation) -> OpKey:
             }
         ),
     }
-    mounts_of: dict[int, list[Mount]] = {}
+    mounts_of: dict[int, list[ExecMount]] = {}
     for one in body.mounts:
         if not isinstance(one.kind, SecretMount | SshMount | TmpfsMount):
             mounts_of.setdefault(one.input, []).append(one)
     return OpKey(_json_digest(told), [_mounted(mounts_of.get(n, [])) for n in range(len(operation.inputs))])
 
 
-def _is_plain_root(mounts: list[Mount]) -> bool:
+def _is_plain_root(mounts: list[ExecMount]) -> bool:
     """A process with nothing but its root: BuildKit once forgot mounts in its keys, and kept that for this case."""
     return len(mounts) == 1 and mounts[0].target == "/" and not mounts[0].read_only and mounts[0].kind == BindMount()
 
 
-def _mount(mount: Mount) -> ops.Mount:
+def _mount(mount: ExecMount) -> ops.Mount:
     """Write a mount without what may change: its selector, and any name of a cache but the usual one."""
     written = replace(llb_write.mount(mount), selector="")
     if isinstance(mount.kind, CacheMount) and not _is_usual(mount.kind, mount.target):
@@ -132,7 +132,7 @@ def _is_usual(cache: CacheMount, target: str) -> bool:
     return cache.sharing == "shared" and (cache.id == target or cache.id.partition("/")[2] == target)
 
 
-def _mounted(mounts: Iterable[Mount]) -> InputKey:
+def _mounted(mounts: Iterable[ExecMount]) -> InputKey:
     """Of an input, by what is mounted of it."""
     paths: list[str] = []
     by_content = False

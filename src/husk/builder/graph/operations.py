@@ -53,13 +53,13 @@ class Source(Struct, frozen=True, tag="source"):
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
-class Ulimit(Struct, frozen=True):
+class StepUlimit(Struct, frozen=True):
     name: str
     soft: int
     hard: int
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class StepLimits(Struct, frozen=True, kw_only=True):
     """Limits of processes, by the words of `docker build`; 0 and empty for no limit. BuildKit knows none of them."""
 
     memory: int = 0  # bytes
@@ -74,17 +74,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     security: list[str] = []  # as `docker run --security-opt`
 
 
-class Process(Struct, frozen=True, kw_only=True):
+class ProcessSpec(Struct, frozen=True, kw_only=True):
     args: list[str]
     env: list[str] = []
     cwd: str = "/"
     user: str = ""
     hostname: str = ""
     extra_hosts: list[tuple[str, str]] = []
-    ulimits: list[Ulimit] = []
+    ulimits: list[StepUlimit] = []
     cgroup_parent: str = ""
     proxy: dict[str, str] = {}  # not part of the cache key
-    limits: Limits = Limits()  # not part of the cache key
+    limits: StepLimits = StepLimits()  # not part of the cache key
     valid_exit_codes: list[int] = []
     remove_stubs: bool = False  # of mounts: files and directories that were made to mount on; they are never left here
 
@@ -118,7 +118,7 @@ class BindMount(Struct, frozen=True, tag="bind"):
     pass
 
 
-class Mount(Struct, frozen=True, kw_only=True):
+class ExecMount(Struct, frozen=True, kw_only=True):
     target: str
     kind: BindMount | CacheMount | TmpfsMount | SecretMount | SshMount = BindMount()
     input: int = NONE
@@ -138,8 +138,8 @@ class SecretVariable(Struct, frozen=True):
 class Exec(Struct, frozen=True, kw_only=True, tag="exec"):
     """Run a process. Its first mount is its root."""
 
-    process: Process
-    mounts: list[Mount]
+    process: ProcessSpec
+    mounts: list[ExecMount]
     network: Network = "sandbox"
     insecure: bool = False
     secret_env: list[SecretVariable] = []
@@ -166,7 +166,7 @@ class Diff(Struct, frozen=True, tag="diff"):
     upper: int
 
 
-class Build(Struct, frozen=True, tag="build"):
+class NestedBuild(Struct, frozen=True, tag="build"):
     """A build within a build: its definition is a file of an input, or given by a frontend's attributes."""
 
     builder: int
@@ -174,7 +174,7 @@ class Build(Struct, frozen=True, tag="build"):
     attributes: dict[str, str] = {}
 
 
-Body = Source | Exec | Files | Merge | Diff | Build
+Body = Source | Exec | Files | Merge | Diff | NestedBuild
 
 
 class Operation(Struct, frozen=True):

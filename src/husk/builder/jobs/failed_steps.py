@@ -20,7 +20,7 @@ class FailedStep(Struct, frozen=True):
     outputs: list[str] = []  # the same of what it has left, where that is here: empty where it is not
 
 
-class Failed(Struct, frozen=True):
+class FailedProcess(Struct, frozen=True):
     """A process that failed: its inputs, and the outputs that it has left."""
 
     body: Exec
@@ -28,7 +28,7 @@ class Failed(Struct, frozen=True):
     outputs: list[Made | None]
 
 
-def find(error: HuskError, graphs: Iterable[Graph]) -> Failed | None:
+def find(error: HuskError, graphs: Iterable[Graph]) -> FailedProcess | None:
     """The process that an error is about, if it is about one."""
     if not isinstance(error, BuildFailed):
         return None
@@ -36,7 +36,7 @@ def find(error: HuskError, graphs: Iterable[Graph]) -> Failed | None:
     if graph is None or not isinstance(body := graph[error.vertex].operation.body, Exec):
         return None
     inputs = [(graph, edge) for edge in graph[error.vertex].operation.inputs]
-    return Failed(body, inputs, [_there(stack) if stack else None for stack in error.left])
+    return FailedProcess(body, inputs, [_there(stack) if stack else None for stack in error.left])
 
 
 def _there(stack: str) -> Made:

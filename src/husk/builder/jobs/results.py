@@ -70,7 +70,7 @@ class Result(Struct, kw_only=True):
         return [*([self.ref] if self.ref else []), *self.refs.values()]
 
 
-class Built(Struct, frozen=True):
+class PlatformResult(Struct, frozen=True):
     """One platform's result."""
 
     platform: Platform
@@ -80,7 +80,7 @@ class Built(Struct, frozen=True):
 
 
 class FrontendResult(Struct, frozen=True):
-    built: list[Built]
+    built: list[PlatformResult]
     several_platforms: bool
     source: SourceFile
     warnings: list[Warning]

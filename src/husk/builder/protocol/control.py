@@ -11,7 +11,7 @@ from husk.builder.jobs.results import Question
 from husk.builder.jobs.status_log import StatusLog
 from husk.builder.protocol import policies, progress
 from husk.builder.protocol.errors import failed_build
-from husk.builder.protocol.history import History
+from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Status, timestamp
 from husk.builder.protocol.serve import Metadata, answer, tell
@@ -35,14 +35,14 @@ _TERM = re.compile(r"(?P<key>[\w.-]+)(?:(?P<how>==|=|~=)(?P<value>\"[^\"]*\"|[^,
 
 class Control:
     def __init__(
-        self, builder: Builder, worker: Callable[[], control.WorkerRecord], history: History | None = None
+        self, builder: Builder, worker: Callable[[], control.WorkerRecord], history: BuildHistory | None = None
     ) -> None:
         """`worker` describes what carries builds out; `history` is one that others write to, as well."""
         self._builder = builder
         self.worker = worker
         # What the frontend of a build may ask for, as it came.
         self.inputs: dict[str, dict[str, bytes]] = {}
-        self.history = history or History(builder.kept)
+        self.history = history or BuildHistory(builder.kept)
         self._tasks = Tasks()
         # The last builds of clients for themselves, of which no record is kept.
         self._internal: deque[str] = deque(maxlen=_MOST_INTERNAL)

@@ -149,7 +149,7 @@ def _solve(step: FailedStep) -> dict[str, object]:
     return {"inputIDs": step.inputs, "mountIDs": ids, "op": {"exec": {"meta": meta, "mounts": mounts}}}
 
 
-def _left(step: FailedStep, mount: operations.Mount) -> str:
+def _left(step: FailedStep, mount: operations.ExecMount) -> str:
     if 0 <= mount.output < len(step.outputs) and step.outputs[mount.output]:
         return step.outputs[mount.output]
     return step.inputs[mount.input] if mount.input != operations.NONE else ""

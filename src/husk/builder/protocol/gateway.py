@@ -21,9 +21,9 @@ from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.files import Stat
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.builder.protocol.serve import Metadata, answer
-from husk.builder.service import Builder, Entry
+from husk.builder.service import Builder, FoundFile
 from husk.builder.solver.refs import Ref
-from husk.builder.solver.source_policy import DescribedImage, Facts, SourcePolicy
+from husk.builder.solver.source_policy import DescribedImage, SourceFacts, SourcePolicy
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Handler
@@ -198,20 +198,20 @@ class Gateway:
         ours = await _policy(job, request.source_policies).admit(llb_read.source(source), platform)
         scheme = ours.identifier.partition("://")[0]
         if scheme == "git":
-            facts = Facts(ours, git=await self._builder.resolve_git(job, ours, request.log_name))
+            facts = SourceFacts(ours, git=await self._builder.resolve_git(job, ours, request.log_name))
         elif scheme in ("http", "https"):
-            facts = Facts(ours, file=await self._builder.resolve_file(job, ours, request.log_name))
+            facts = SourceFacts(ours, file=await self._builder.resolve_file(job, ours, request.log_name))
         elif scheme == "local":
-            facts = Facts(ours)  # it is what it is when it is sent
+            facts = SourceFacts(ours)  # it is what it is when it is sent
         elif scheme == "oci-layout":
             found = await self._builder.resolve_layout(job, ours, platform, request.log_name)
-            facts = Facts(ours, DescribedImage(found.reference, found.digest, found.config))
+            facts = SourceFacts(ours, DescribedImage(found.reference, found.digest, found.config))
         elif ours.identifier.startswith(_IMAGE):
             name = ours.identifier.removeprefix(_IMAGE)
             mode = ours.attributes.get("image.resolvemode") or request.resolve_mode or "default"
             found = await self._image(job, name, platform, mode, request.log_name)
             answered = Source(_IMAGE + found.reference, ours.attributes)
-            facts = Facts(answered, DescribedImage(found.reference, found.digest, found.config))
+            facts = SourceFacts(answered, DescribedImage(found.reference, found.digest, found.config))
         else:
             raise NotImplementedYet(f"what {source.identifier} is cannot be asked for without building it yet")
         return policies.facts_message(facts, not (request.image and request.image.no_config))
@@ -287,11 +287,11 @@ def _given(job: Job, message: gateway.Result) -> Result:
     return Result(ref=ref, refs=refs, metadata=message.metadata)
 
 
-def _encoded(entries: Sequence[Entry]) -> bytes:
+def _encoded(entries: Sequence[FoundFile]) -> bytes:
     return gateway.ReadDirResponse([stat_message(entry) for entry in entries]).encode()
 
 
-def stat_message(file: Entry) -> Stat:
+def stat_message(file: FoundFile) -> Stat:
     mode = file.mode & 0o777 | _KINDS.get(stat.S_IFMT(file.mode), 0)
     for bit, meaning in _BITS.items():
         mode |= meaning if file.mode & bit else 0

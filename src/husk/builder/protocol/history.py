@@ -60,7 +60,7 @@ class _Build(Struct):
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class History:
+class BuildHistory:
     def __init__(self, kept: KeptBuilds) -> None:
         self._kept = kept
         self._builds: dict[str, _Build] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
-from husk.builder.protocol.history import History
+from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.messages import content
 from husk.builder.protocol.serve import Metadata, answer, tell
 from husk.errors import InvalidParameter, NotFound
@@ -14,7 +14,7 @@ _PIECE = 1 << 20
 
 
 class HistoryContent:
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: BuildHistory) -> None:
         self._history = history
 
     @property

@@ -7,8 +7,8 @@ from husk.builder.graph import ops
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages import source_policy as messages
 from husk.builder.protocol.messages.common import Timestamp
-from husk.builder.solver.source_policy import Facts
-from husk.builder.solver.source_rules import Action, Condition, Constraint, Match, Policy, Rule, Update
+from husk.builder.solver.source_policy import SourceFacts
+from husk.builder.solver.source_rules import Action, AttributeConstraint, Condition, Match, Policy, SourceRule, Update
 from husk.errors import InvalidParameter
 from husk.registry.web import seconds_of
 
@@ -19,16 +19,17 @@ def policy(message: messages.Policy | None) -> Policy:
     return [_rule(rule) for rule in message.rules] if message is not None else []
 
 
-def _rule(message: messages.Rule) -> Rule:
+def _rule(message: messages.Rule) -> SourceRule:
     if message.selector is None:
         raise InvalidParameter("invalid nil selector in policy")
     update = message.updates
-    return Rule(
+    return SourceRule(
         action=_choice(Action, message.action),
         identifier=message.selector.identifier,
         match=_choice(Match, message.selector.match_type),
         constraints=[
-            Constraint(one.key, one.value, _choice(Condition, one.condition)) for one in message.selector.constraints
+            AttributeConstraint(one.key, one.value, _choice(Condition, one.condition))
+            for one in message.selector.constraints
         ],
         update=Update(update.identifier, update.attrs) if update is not None else None,
     )
@@ -41,7 +42,7 @@ def _choice(kind: type[_Choice], number: int) -> _Choice:
         raise InvalidParameter(f"source policy: unknown {kind.__name__.lower()} {number}") from None
 
 
-def facts_message(facts: Facts, with_config: bool = True) -> gateway.ResolveSourceMetaResponse:
+def facts_message(facts: SourceFacts, with_config: bool = True) -> gateway.ResolveSourceMetaResponse:
     told = gateway.ResolveSourceMetaResponse(source=ops.SourceOp(facts.source.identifier, facts.source.attributes))
     if facts.image is not None:
         config = facts.image.config if with_config else b""

@@ -19,7 +19,7 @@ from husk.builder.protocol import progress
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.messages import control
 from husk.builder.service import Builder
-from husk.engine.model.image import Built, Progress, Traced
+from husk.engine.model.image import BuiltImage, Progress, Traced
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import GrpcError
 
@@ -89,7 +89,7 @@ class PostedBuilds:
             if wanted.quiet:
                 report(Progress(stream=f"{image}\n"))
             else:
-                report(Progress(id=IMAGE_ID, aux=Built(id=image)))
+                report(Progress(id=IMAGE_ID, aux=BuiltImage(id=image)))
 
     async def _solve(self, request: control.SolveRequest, report: Report) -> dict[str, str]:
         tasks = Tasks()

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph import llb_read, ops
-from husk.builder.graph.operations import NONE, Exec, Mount, Process, SecretVariable
+from husk.builder.graph.operations import NONE, Exec, ExecMount, ProcessSpec, SecretVariable
 from husk.builder.jobs.jobs import Job
 from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
 from husk.builder.protocol.serve import Metadata, answer
-from husk.builder.steps.held import Descriptor, Pipes, Streams, Talk, Terminal
+from husk.builder.steps.held import Pipes, ProcessTalk, StreamEnd, Streams, Terminal
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import UNKNOWN, GrpcError
 from husk.rpc.grpc.stream import ServerStream
@@ -52,7 +52,7 @@ async def serve(stream: ServerStream, job: Job) -> None:
 
 
 async def _new_container(job: Job, request: containers.NewContainerRequest) -> None:
-    mounts: list[Mount] = []
+    mounts: list[ExecMount] = []
     inputs: list[str] = []
     for message in request.mounts:
         place = NONE
@@ -63,7 +63,7 @@ async def _new_container(job: Job, request: containers.NewContainerRequest) -> N
     if not mounts or mounts[0].target != "/":
         raise InvalidParameter("the first mount of a container must be its root")
     body = Exec(
-        process=Process(
+        process=ProcessSpec(
             args=["/"],
             hostname=request.hostname,
             extra_hosts=[(host.host, host.ip) for host in request.extra_hosts],
@@ -125,7 +125,7 @@ class _Process:
         meta = init.meta or ops.Meta()
         process = llb_read.checked(llb_read.process(meta))
         env = process.env if not init.tty or _names_terminal(process.env) else [*process.env, "TERM=xterm"]
-        self._process = Process(args=process.args, env=env, cwd=process.cwd or "/", user=process.user)
+        self._process = ProcessSpec(args=process.args, env=env, cwd=process.cwd or "/", user=process.user)
         self._secret_env = [SecretVariable(one.id, one.name, one.optional) for one in init.secretenv]
         self._held = job.containers.get(init.container_id)
         self._id = id
@@ -214,7 +214,7 @@ class _Process:
             if not self._ended.is_set():
                 await self._waiting.put(data)
 
-    async def _pass_signals(self, talk: Talk) -> None:
+    async def _pass_signals(self, talk: ProcessTalk) -> None:
         while True:
             await talk.signal(await self._signals.get())
 
@@ -226,7 +226,7 @@ class _Process:
         if not self._init.tty:
             streams.input.close()
 
-    async def _read(self, fd: int, source: Descriptor) -> None:
+    async def _read(self, fd: int, source: StreamEnd) -> None:
         while data := await source.read():
             if fd in self._init.fds:
                 await self._tell(containers.ExecMessage(file=containers.FdMessage(fd, data=data)))

@@ -16,7 +16,7 @@ import msgspec
 from husk.builder.jobs.jobs import Job
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.gateway import Gateway
-from husk.builder.protocol.history import History
+from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.history_content import HistoryContent
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
 from husk.builder.protocol.messages.control import WorkerRecord
@@ -25,10 +25,10 @@ from husk.builder.protocol.posted import PostedBuilds
 from husk.builder.protocol.serve import MOST, Metadata, answer, router
 from husk.builder.service import Builder
 from husk.builder.solver.sessions import Sessions
-from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.connection import Bytes, GrpcConnection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ServerStream
-from husk.rpc.http2.core import Limits
+from husk.rpc.http2.core import PeerLimits
 
 Attach = Callable[[Bytes, Mapping[str, Sequence[str]], Sessions], Awaitable[None]]
 
@@ -37,7 +37,7 @@ _CONTENT = "/containerd.services.content.v1.Content"
 _PIECE = 1 << 20
 
 # All builds of one `docker buildx bake` go over one connection, and each has several calls open at once.
-_LIMITS = Limits(streams=1024, window=1 << 18)
+_LIMITS = PeerLimits(streams=1024, window=1 << 18)
 _SERVING = 1
 
 
@@ -47,7 +47,7 @@ class BuildkitServer:
         builder: Builder,
         worker: Callable[[], WorkerRecord],
         attach: Attach,
-        history: History | None = None,
+        history: BuildHistory | None = None,
     ) -> None:
         self._builder = builder
         self._attach = attach
@@ -69,7 +69,7 @@ class BuildkitServer:
 
     async def serve(self, below: Bytes) -> None:
         """Answer a client's calls until it goes; what it waits for ends with it."""
-        async with Connection(below, handler=self._handler, limits=_LIMITS, most=MOST) as connection:
+        async with GrpcConnection(below, handler=self._handler, limits=_LIMITS, most=MOST) as connection:
             await connection.wait_closed()
 
     async def session(self, below: Bytes, headers: Mapping[str, Sequence[str]]) -> None:
@@ -126,7 +126,7 @@ class FrontendBridge:
             **Gateway(self._builder, self._control, job).methods,
             "/grpc.health.v1.Health/Check": answer(HealthCheckRequest, health),
         }
-        async with Connection(streams, handler=router(methods), most=MOST) as connection:
+        async with GrpcConnection(streams, handler=router(methods), most=MOST) as connection:
             await connection.wait_closed()
 
 

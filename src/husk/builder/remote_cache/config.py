@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from husk.errors import InvalidParameter
-from husk.text.documents import MOST_VALUES, Malformed, decode
+from husk.text.documents import MOST_VALUES, MalformedDocument, decode
 
 MEDIA_TYPE = "application/vnd.buildkit.cacheconfig.v0"
 LARGEST = 8 << 20
@@ -159,5 +159,5 @@ def _decoded(data: bytes, kind: type[T]) -> T:
         raise InvalidParameter(f"invalid cache: its document has more than {LARGEST} bytes")
     try:
         return decode(data, kind, most=MOST_VALUES)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

@@ -15,7 +15,7 @@ from husk.builder.remote_cache.chains import ChainLink, Chains
 from husk.builder.remote_cache.lookup import outputs_of
 from husk.builder.solver.interfaces import PortableExecutor, Record, Watcher
 from husk.builder.solver.refs import Ref
-from husk.builder.solver.solver import Build
+from husk.builder.solver.solver import BuildRun
 from husk.engine.model.clock import now_ns, shortest_rfc3339
 from husk.errors import HuskError
 from husk.registry.manifest import Descriptor
@@ -56,7 +56,7 @@ class Collector:
                 if not isinstance(vertex.operation.body, Source) and record and numbers:
                     await self._add_result(build, vertex, record, output, numbers[0], final, describe, whole)
 
-    async def _add(self, build: Build, vertex: Vertex, output: int) -> list[int]:
+    async def _add(self, build: BuildRun, vertex: Vertex, output: int) -> list[int]:
         if isinstance(vertex.operation.body, Source):
             digests = await self._executor.portable_source_keys(vertex.operation, self._watcher)
             return [self._chains.source(digest, output) for digest in digests]
@@ -69,7 +69,7 @@ class Collector:
         # An input without any name makes all above it nameless.
         return [self._chains.operation(op.digest, output, inputs)] if all(inputs) else []
 
-    async def _links(self, build: Build, edge: Edge, key: InputKey) -> list[ChainLink]:
+    async def _links(self, build: BuildRun, edge: Edge, key: InputKey) -> list[ChainLink]:
         links = [ChainLink(number, key.selector) for number in self._outputs.get((edge.digest, edge.output), [])]
         record = build.known(edge.digest)
         if key.files is not None and record and self._cache.is_whole(record):
@@ -82,7 +82,7 @@ class Collector:
 
     async def _add_result(
         self,
-        build: Build,
+        build: BuildRun,
         vertex: Vertex,
         record: Record,
         output: int,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from husk.builder.remote_cache import config
 from husk.builder.remote_cache.config import CacheConfig, CacheLayer
 from husk.builder.remote_cache.records import ImportedCache, RemoteLayer
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import CacheSource
 from husk.builder.solver.sessions import ContentStore, Session
 from husk.builder.sources.registry_login import login_at
@@ -30,7 +30,7 @@ from husk.registry import reference as references
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor
 from husk.storage.sources import read_pieces
-from husk.text.documents import MOST_VALUES, Malformed, decode
+from husk.text.documents import MOST_VALUES, MalformedDocument, decode
 
 UNCOMPRESSED = "containerd.io/uncompressed"
 CREATED = "buildkit/createdat"
@@ -74,7 +74,7 @@ class CacheImporter:
         for source in sources:
             name = source.attributes.get("ref") or source.attributes.get("src") or source.kind
             try:
-                with Shown(asker, f"importing cache manifest from {name}"):
+                with ShownWork(asker, f"importing cache manifest from {name}"):
                     found += await self._read(source, asker.session)
             except HuskError:
                 pass  # what was wrong is shown
@@ -228,5 +228,5 @@ async def _pieces(store: ContentStore, descriptor: Descriptor) -> AsyncGenerator
 def _decoded(data: bytes, kind: type[T]) -> T:
     try:
         return decode(data, kind, most=MOST_VALUES)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid cache: {error}") from None

@@ -11,7 +11,7 @@ from husk.registry import reference as references
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import Descriptor
 from husk.registry.reference import Reference
-from husk.registry.upload import Target
+from husk.registry.upload import PushTarget
 from husk.storage.blobs import BlobStore
 from husk.storage.sources import FileSource
 
@@ -31,7 +31,7 @@ class CacheTarget(Protocol):
 class RegistryTarget:
     name = "exporting cache to registry"
 
-    def __init__(self, blobs: BlobStore, target: Target, reference: Reference) -> None:
+    def __init__(self, blobs: BlobStore, target: PushTarget, reference: Reference) -> None:
         self._blobs = blobs
         self._target = target
         self._reference = reference

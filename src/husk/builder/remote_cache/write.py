@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from husk.builder.cache.cache import BuildCache
-from husk.builder.exporters.bundle import Bundler, Held
+from husk.builder.exporters.bundle import Bundler, HeldContent
 from husk.builder.exporters.layers import Packer
 from husk.builder.exporters.options import ExportOptions
 from husk.builder.exporters.options import read as read_options
@@ -26,7 +26,7 @@ from husk.builder.remote_cache.config import CacheConfig
 from husk.builder.remote_cache.export import Collector
 from husk.builder.remote_cache.imports import CREATED, UNCOMPRESSED
 from husk.builder.remote_cache.targets import CacheTarget, Targets
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import CacheSource, PortableExecutor
 from husk.builder.solver.refs import Ref
 from husk.engine.images.make import layer_type
@@ -95,10 +95,10 @@ class CacheWriter:
         """Write a cache, and return the facts that the client is told. A result that no layer came of has no cache."""
         options = read(source)
         asker = Asker(job.log, job.session)
-        held = Held(self._store)
+        held = HeldContent(self._store)
         try:
             target = await self._targets.open(source.kind, source.attributes, job.session)
-            with Shown(asker, target.name) as shown:
+            with ShownWork(asker, target.name) as shown:
                 return await self._write(result, options, target, held, shown)
         except HuskError:
             if not options.ignore_error:
@@ -108,7 +108,7 @@ class CacheWriter:
             await asyncio.shield(held.release())
 
     async def _write(
-        self, result: Result, options: CacheOptions, target: CacheTarget, held: Held, shown: Shown
+        self, result: Result, options: CacheOptions, target: CacheTarget, held: HeldContent, shown: ShownWork
     ) -> dict[str, str]:
         shown.status(Status(id="preparing build cache for export"))
         chains = await self._collect(result.all, options, held, shown)
@@ -133,12 +133,12 @@ class CacheWriter:
         await self._told(shown, f"writing {kind} {named.digest}", target.name_it(named, manifest))
         return {MANIFEST: msgspec.json.encode(named).decode()}
 
-    async def _told(self, shown: Shown, what: str, work: Awaitable[None]) -> None:
+    async def _told(self, shown: ShownWork, what: str, work: Awaitable[None]) -> None:
         shown.status(Status(id=what))
         await work
         shown.status(Status(id=what, done=True))
 
-    async def _collect(self, refs: Sequence[Ref], options: CacheOptions, held: Held, shown: Shown) -> Chains:
+    async def _collect(self, refs: Sequence[Ref], options: CacheOptions, held: HeldContent, shown: ShownWork) -> Chains:
         chains = Chains()
         collector = Collector(self._executor, self._cache, shown, chains)
 
@@ -149,7 +149,7 @@ class CacheWriter:
             await collector.collect(ref, describe, whole=options.whole)
         return chains
 
-    async def _described(self, stack: str, options: CacheOptions, held: Held) -> list[Descriptor]:
+    async def _described(self, stack: str, options: CacheOptions, held: HeldContent) -> list[Descriptor]:
         held.add_chain(await self._packer.chain_ids(stack))
         layers = await self._packer.layers(stack)
         found = []
@@ -176,7 +176,7 @@ class CacheWriter:
         if ref is None:
             return None
         chains = Chains()
-        with Shown(Asker(job.log, job.session), "preparing layers for inline cache") as shown:
+        with ShownWork(Asker(job.log, job.session), "preparing layers for inline cache") as shown:
 
             async def describe(stack: str) -> Sequence[Descriptor]:
                 return layers[: len(stacks.elements(stack))]

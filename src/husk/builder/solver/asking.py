@@ -26,7 +26,7 @@ class Asker(Struct, frozen=True):
     policy: SourcePolicy = FREE  # which sources it may have
 
 
-class Shown:
+class ShownWork:
     """Work that is no operation of a graph, as a vertex of its own in the progress of a build."""
 
     def __init__(self, asker: Asker, name: str) -> None:
@@ -35,7 +35,7 @@ class Shown:
         digest = f"sha256:{secrets.token_hex(32)}"
         self._vertex = Vertex(digest=digest, operation=Operation(Source("internal://")), name=name)
 
-    def __enter__(self) -> "Shown":
+    def __enter__(self) -> "ShownWork":
         self._progress.started(self._vertex)
         return self
 

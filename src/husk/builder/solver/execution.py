@@ -13,7 +13,6 @@ from husk.builder.graph.cache_keys import Selection
 from husk.builder.graph.graph import LONGEST_NAME, Graph, Vertex
 from husk.builder.graph.operations import (
     NONE,
-    Build,
     CacheMount,
     Diff,
     Edge,
@@ -21,6 +20,7 @@ from husk.builder.graph.operations import (
     FileAction,
     Files,
     Merge,
+    NestedBuild,
     Operation,
     Source,
 )
@@ -177,14 +177,14 @@ class Execution:
                 _check_depth(outputs[0])
             case Diff():
                 outputs = [await self._difference(operation.body, inputs)]
-            case Build():
+            case NestedBuild():
                 raise InvalidParameter("a build within a build is solved, not run")
         return Record(new_id(), outputs, _made(inputs, outputs), described(vertex))
 
     def ahead(self, action: FileAction, below: Below) -> AheadTar:
         return self._trees.ahead(action, below)
 
-    async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
+    async def definition(self, body: NestedBuild, inputs: Sequence[str]) -> tuple[Graph, Edge]:
         """Read the definition that a build within a build is to make, from a file of one of its inputs."""
         if body.builder != NONE:
             raise InvalidParameter("a build within a build is given by a definition, and by no other builder")

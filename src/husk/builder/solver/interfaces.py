@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from husk.builder.graph.cache_keys import Selection
 from husk.builder.graph.graph import Graph, Vertex
-from husk.builder.graph.operations import Build, Edge, FileAction, Operation
+from husk.builder.graph.operations import Edge, FileAction, NestedBuild, Operation
 from husk.builder.graph.progress import Progress, Status
 from husk.builder.solver.sessions import Session
 from husk.builder.solver.source_policy import FREE, SourcePolicy
@@ -108,7 +108,7 @@ class Executor(Protocol):
         """For a copy that waits for a source: its layer may be packed while the source comes."""
         ...
 
-    async def definition(self, body: Build, inputs: Sequence[str]) -> tuple[Graph, Edge]:
+    async def definition(self, body: NestedBuild, inputs: Sequence[str]) -> tuple[Graph, Edge]:
         """Read what a build within a build is to make: a graph and an edge of it."""
         ...
 

@@ -9,7 +9,7 @@ from husk.builder.graph.operations import Edge
 from husk.builder.graph.progress import Progress
 from husk.builder.solver.interfaces import Elsewhere
 from husk.builder.solver.sessions import Session
-from husk.builder.solver.solver import Build, Solver
+from husk.builder.solver.solver import BuildRun, Solver
 from husk.builder.solver.source_policy import FREE, SourcePolicy
 
 
@@ -38,7 +38,7 @@ class Ref:
         self._granted = granted
         self._policy = policy
         self._tasks = Tasks()
-        self._solving: asyncio.Task[Build] | None = None
+        self._solving: asyncio.Task[BuildRun] | None = None
 
     async def stack(self) -> str:
         """The file system, which stays until the ref is closed. Who asks first has it made."""
@@ -48,7 +48,7 @@ class Ref:
         assert build.record
         return build.record.outputs[self.edge.output]
 
-    async def build(self) -> Build | None:
+    async def build(self) -> BuildRun | None:
         """Solve the ref, only once, and return its build with all that is known of it; None for an empty ref."""
         if self.edge is None:
             return None

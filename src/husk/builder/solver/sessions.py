@@ -16,7 +16,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from husk.builder.solver.source_policy import Decision, Facts, Inquiry
+from husk.builder.solver.source_policy import Decision, Inquiry, SourceFacts
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import Conflict, Unavailable
 from husk.registry.auth import Credentials
@@ -46,7 +46,7 @@ class TokenRequest(Struct, frozen=True, kw_only=True):
     scopes: Sequence[str] = ()
 
 
-class Token(Struct, frozen=True):
+class SessionToken(Struct, frozen=True):
     token: str
     expires_in: int = 60  # seconds
     issued_at: int = 0  # seconds since 1970; 0: now
@@ -98,7 +98,7 @@ class Session(Protocol):
         """Ask for the client's login at a registry, nobody's if it has none; Docker Hub is `registry-1.docker.io`."""
         ...
 
-    async def token(self, request: TokenRequest, /) -> Token | None:
+    async def token(self, request: TokenRequest, /) -> SessionToken | None:
         """A registry's token, got by the client so that its password stays there; None if it leaves that to us."""
         ...
 
@@ -118,7 +118,7 @@ class Session(Protocol):
         """A store of blobs that the client offers by this name; NotFound if it offers none."""
         ...
 
-    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
+    async def check_policy(self, facts: SourceFacts, platform: Platform | None, /) -> Decision | Inquiry:
         """Ask the client's policy about a source: it decides, or wants to know more."""
         ...
 

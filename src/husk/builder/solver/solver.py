@@ -27,8 +27,8 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph import cache_keys, schemes
 from husk.builder.graph.graph import Graph, Vertex
 from husk.builder.graph.layered import layered
-from husk.builder.graph.operations import Build as Within
 from husk.builder.graph.operations import Edge, Source
+from husk.builder.graph.operations import NestedBuild as Within
 from husk.builder.graph.progress import Progress, Status, public_name
 from husk.builder.solver import entitlements
 from husk.builder.solver.interfaces import Cache, Client, Elsewhere, Executor
@@ -89,7 +89,7 @@ class Solver:
         policy: SourcePolicy = FREE,
         to_layers: bool = False,
         also: Sequence[Edge] = (),
-    ) -> "Build":
+    ) -> "BuildRun":
         """Make an edge, and `also` others. What was made or found for them is held until the build is closed.
 
         `granted` is what its steps may ask for (`entitlements`), `policy` says which sources it may
@@ -107,10 +107,10 @@ class Solver:
         *,
         to_layers: bool = False,
         also: Sequence[Edge] = (),
-    ) -> "Build":
+    ) -> "BuildRun":
         entitlements.check_graph(graph, client.granted)
         graph = await admitted(graph, [wanted, *also], client.policy)
-        build = Build(self, graph, client, next(self._numbers), nest)
+        build = BuildRun(self, graph, client, next(self._numbers), nest)
         build.layered = layered(graph, wanted) if to_layers else frozenset()
         try:
             await build.solve(wanted, also)
@@ -165,12 +165,12 @@ class Solver:
                 del self._flights[key]
 
 
-class Build:
+class BuildRun:
     """One build: what is known of its vertices so far."""
 
     def __init__(self, solver: Solver, graph: Graph, client: Client, number: int, nest: _Nest) -> None:
         self._nest = nest
-        self._within: list[Build] = []
+        self._within: list[BuildRun] = []
         self._solver = solver
         self.graph = self._graph = graph
         self._client = client
@@ -419,7 +419,7 @@ class Build:
 class _Told:
     """Tells how a vertex ended if it ended badly."""
 
-    def __init__(self, build: Build, vertex: Vertex) -> None:
+    def __init__(self, build: BuildRun, vertex: Vertex) -> None:
         self._build = build
         self._vertex = vertex
 
@@ -437,7 +437,7 @@ class _Told:
 class _SourceWatcher:
     """A source that has something to say has begun."""
 
-    def __init__(self, build: Build, vertex: Vertex) -> None:
+    def __init__(self, build: BuildRun, vertex: Vertex) -> None:
         self._build = build
         self._vertex = vertex
 

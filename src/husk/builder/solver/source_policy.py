@@ -61,7 +61,7 @@ class Decision(Struct, frozen=True):
     said: Sequence[str] = ()
 
 
-class Facts(Struct, frozen=True):
+class SourceFacts(Struct, frozen=True):
     """The facts that are known of a source: nothing but its name before the client has asked for more."""
 
     source: Source

@@ -39,7 +39,7 @@ class Condition(IntEnum):
     MATCHES = 2
 
 
-class Constraint(Struct, frozen=True):
+class AttributeConstraint(Struct, frozen=True):
     """The condition on an attribute of the source."""
 
     key: str
@@ -54,15 +54,15 @@ class Update(Struct, frozen=True):
     attributes: Mapping[str, str] = {}
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class SourceRule(Struct, frozen=True, kw_only=True):
     action: Action
     identifier: str
     match: Match = Match.WILDCARD
-    constraints: Sequence[Constraint] = ()
+    constraints: Sequence[AttributeConstraint] = ()
     update: Update | None = None
 
 
-Policy = Sequence[Rule]
+Policy = Sequence[SourceRule]
 
 
 class SourceDenied(Forbidden):
@@ -121,7 +121,7 @@ def _read(rules: Policy, source: Source) -> Source:
     return source
 
 
-def _matched(rule: Rule, source: Source) -> list[str] | None:
+def _matched(rule: SourceRule, source: Source) -> list[str] | None:
     """Match a source: all of it, and then the text of each wildcard; None if the rule is about other sources."""
     for one in rule.constraints:
         if (source.attributes.get(one.key, "") == one.value) is not (one.condition == Condition.EQUAL):
@@ -153,7 +153,7 @@ def wildcards(wanted: str, text: str) -> list[str] | None:
     return [text, text[len(first) : end], *reversed(found)]
 
 
-def _converted(rule: Rule, source: Source, found: Sequence[str]) -> Source:
+def _converted(rule: SourceRule, source: Source, found: Sequence[str]) -> Source:
     assert rule.update is not None
     identifier = rule.update.identifier or rule.identifier
     if rule.match == Match.WILDCARD:

@@ -144,7 +144,7 @@ class HttpSource:
 
     async def _ask(self, source: Source, watcher: Watcher) -> tuple[ResolvedFile, Record]:
         if _is_of_client(source):
-            return await self._keep(source, Upload(source, watcher.session), watcher)
+            return await self._keep(source, SessionFile(source, watcher.session), watcher)
         body = self._bodies.get(source.identifier)
         seen = (body.made if body else self._seen).get(_asked(source))
         record = await self._cache.find(_known_as(source, seen)) if seen else None
@@ -200,7 +200,7 @@ async def _told(file: WebFile, watcher: Watcher) -> AsyncIterator[bytes]:
     watcher.status(Status(id="downloading", current=received, total=received, done=True))
 
 
-class Upload:
+class SessionFile:
     """A file that a client offers over its session, as if it were a file of the web."""
 
     unchanged = False

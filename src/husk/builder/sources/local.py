@@ -20,7 +20,7 @@ from husk.builder.store.ahead import AheadTar
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable
 from husk.registry.manifest import Platform
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 _PATTERNS = {"include": "local.includepattern", "exclude": "local.excludepatterns", "follow": "local.followpaths"}
 # How many bytes more are worth telling.
@@ -148,5 +148,5 @@ def _patterns(text: str, name: str) -> list[str]:
         return []
     try:
         return decode(text, list[str] | None) or []
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid value for {name}: {error}") from None

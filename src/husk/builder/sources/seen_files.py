@@ -16,7 +16,7 @@ MOST = 1000
 T = TypeVar("T")
 
 
-class Seen(Struct, frozen=True):
+class SeenFile(Struct, frozen=True):
     """One of them; `number` tells which were seen before it. What was asked is not kept: it may have a password."""
 
     key: str
@@ -35,13 +35,13 @@ class State(Protocol):
 class SeenFiles:
     """Answers by questions; the oldest ones are forgotten."""
 
-    def __init__(self, state: State | None = None, kept: Mapping[str, Seen] | None = None) -> None:
+    def __init__(self, state: State | None = None, kept: Mapping[str, SeenFile] | None = None) -> None:
         self._state = state
         self._seen = {one.key: one for one in sorted((kept or {}).values(), key=lambda one: one.number)}
 
     @classmethod
     def open(cls, state: State) -> "SeenFiles":
-        return cls(state, state.records(KIND, Seen))
+        return cls(state, state.records(KIND, SeenFile))
 
     def get(self, question: str) -> ResolvedFile | None:
         seen = self._seen.get(key_of(question))
@@ -52,7 +52,7 @@ class SeenFiles:
             return
         key, last = key_of(question), next(reversed(self._seen.values()), None)
         self._seen.pop(key, None)
-        new = self._seen[key] = Seen(key, found, last.number + 1 if last else 0)
+        new = self._seen[key] = SeenFile(key, found, last.number + 1 if last else 0)
         changes = [Change(KIND, new.key, msgspec.json.encode(new))]
         while len(self._seen) > MOST:
             oldest = next(iter(self._seen))

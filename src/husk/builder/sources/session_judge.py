@@ -4,9 +4,17 @@ from typing import Protocol
 
 from husk.builder.graph import schemes
 from husk.builder.graph.operations import Source
-from husk.builder.solver.asking import Asker, Shown
+from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import Record, Watcher
-from husk.builder.solver.source_policy import IMAGE, Decision, DescribedImage, Facts, Inquiry, Resolved, ResolvedFile
+from husk.builder.solver.source_policy import (
+    IMAGE,
+    Decision,
+    DescribedImage,
+    Inquiry,
+    Resolved,
+    ResolvedFile,
+    SourceFacts,
+)
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform, host_platform
 
@@ -14,7 +22,7 @@ _MOST_QUESTIONS = 10
 
 
 class PolicySession(Protocol):
-    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
+    async def check_policy(self, facts: SourceFacts, platform: Platform | None, /) -> Decision | Inquiry:
         """Ask the client's policy about a source: it decides, or wants to know more."""
         ...
 
@@ -59,7 +67,7 @@ class SessionJudge:
         self._asker = asker
 
     async def decide(self, source: Source, platform: Platform | None, /) -> Decision:
-        facts = Facts(source)
+        facts = SourceFacts(source)
         for _ in range(_MOST_QUESTIONS):
             answer = await self._session.check_policy(facts, platform)
             if isinstance(answer, Decision):
@@ -72,18 +80,18 @@ class SessionJudge:
             facts = await self._look(answer)
         raise InvalidParameter("too many policy requests")
 
-    async def _look(self, inquiry: Inquiry) -> Facts:
+    async def _look(self, inquiry: Inquiry) -> SourceFacts:
         source = inquiry.source
         scheme = source.identifier.partition("://")[0]
         if scheme not in (schemes.IMAGE, schemes.LAYOUT, schemes.GIT, *schemes.WEB):
-            return Facts(source)  # it is what it is when it is sent
-        with Shown(self._asker, inquiry.shown_as or f"[internal] resolve {source.identifier}") as watcher:
+            return SourceFacts(source)  # it is what it is when it is sent
+        with ShownWork(self._asker, inquiry.shown_as or f"[internal] resolve {source.identifier}") as watcher:
             if scheme == schemes.IMAGE:
                 name, platform = source.identifier.removeprefix(IMAGE), inquiry.platform or host_platform()
-                return Facts(source, await self._sources.images.describe(name, platform, inquiry.pull, watcher))
+                return SourceFacts(source, await self._sources.images.describe(name, platform, inquiry.pull, watcher))
             if scheme == schemes.LAYOUT:
-                return Facts(source, await self._sources.layouts.resolve(source, inquiry.platform, watcher))
+                return SourceFacts(source, await self._sources.layouts.resolve(source, inquiry.platform, watcher))
             if scheme == schemes.GIT:
-                return Facts(source, git=await self._sources.git.resolve(source, watcher))
+                return SourceFacts(source, git=await self._sources.git.resolve(source, watcher))
             found, _ = await self._sources.web.have(source, watcher)
-            return Facts(source, file=found)
+            return SourceFacts(source, file=found)

@@ -54,7 +54,7 @@ class State(Protocol):
     async def settle(self, *changes: Change, lazy: bool = False) -> None: ...
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedCache(Struct, frozen=True, kw_only=True):
     """A cache that a step wants, and what is in it first."""
 
     id: str
@@ -151,7 +151,7 @@ class CacheMounts:
     # --- for steps ---------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def taken(self, wanted: Sequence[Wanted]) -> AsyncIterator[list[Path]]:
+    async def taken(self, wanted: Sequence[WantedCache]) -> AsyncIterator[list[Path]]:
         """Their directories, in the order of `wanted`, while the block lasts. The same cache twice is one."""
         taken: dict[str, _Directory] = {}
         try:
@@ -182,7 +182,7 @@ class CacheMounts:
         going = self._save(directory) if directory.users else self._forget(directory)
         self._tasks.spawn(going, "retire a cache mount")
 
-    async def _take(self, wanted: Wanted) -> _Directory:
+    async def _take(self, wanted: WantedCache) -> _Directory:
         while True:
             cache = self._caches.setdefault(wanted.key, _Cache())
             queue = bool(cache.waiting) and wanted.sharing != "private"
@@ -209,7 +209,7 @@ class CacheMounts:
         self._give_back(directory)
         return False
 
-    async def _made(self, wanted: Wanted) -> _Directory:
+    async def _made(self, wanted: WantedCache) -> _Directory:
         directory = self._new(wanted)
         self._enter(directory, wanted.sharing)
         made = directory.made = asyncio.get_running_loop().create_future()
@@ -237,7 +237,7 @@ class CacheMounts:
                 self._give_back(given)
             raise
 
-    def _new(self, wanted: Wanted) -> _Directory:
+    def _new(self, wanted: WantedCache) -> _Directory:
         moment = now_ns()
         name = secrets.token_hex(13)[:25]
         kept = CacheMountRecord(
@@ -247,7 +247,7 @@ class CacheMounts:
         self._add(directory)
         return directory
 
-    async def _make(self, directory: _Directory, wanted: Wanted) -> None:
+    async def _make(self, directory: _Directory, wanted: WantedCache) -> None:
         await trees(self._directories.make, directory.kept.name, tuple(wanted.lower), wanted.selector)
         await self._save(directory)
 

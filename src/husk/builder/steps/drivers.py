@@ -11,8 +11,8 @@ from husk.engine.networks.connector import Connected
 from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.sockets import Listeners
-from husk.runtime.spec.document import Mount
-from husk.runtime.supervise.foreground import Ended
+from husk.runtime.spec.document import SpecMount
+from husk.runtime.supervise.foreground import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 
 
@@ -54,7 +54,7 @@ class Begun(Protocol):
 
     async def start(self) -> None: ...
 
-    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> Ended: ...
+    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> ContainerEnd: ...
 
     async def end(self) -> None: ...
 
@@ -68,7 +68,7 @@ class Foreground(Protocol):
 
     async def talk(
         self, directory: Path, container_id: str, runtime: OCIRuntime, streams: Streams, command: str = ""
-    ) -> Ended: ...
+    ) -> ContainerEnd: ...
 
     async def talk_beside(
         self,
@@ -78,7 +78,7 @@ class Foreground(Protocol):
         spec: bytes,
         streams: Streams,
         command: str = "",
-    ) -> Ended: ...
+    ) -> ContainerEnd: ...
 
 
 class StepRoots(Protocol):
@@ -92,7 +92,7 @@ class StepRoots(Protocol):
 
     def assemble(
         self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
-    ) -> tuple[Mount, ...]: ...
+    ) -> tuple[SpecMount, ...]: ...
 
     def text_of(self, path: str) -> str: ...
 

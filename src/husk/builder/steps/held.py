@@ -17,7 +17,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
-from husk.builder.graph.operations import Exec, Process, SecretVariable
+from husk.builder.graph.operations import Exec, ProcessSpec, SecretVariable
 from husk.builder.solver import entitlements
 from husk.builder.solver.sessions import Session
 from husk.builder.steps.drivers import StepRoots
@@ -25,9 +25,9 @@ from husk.builder.steps.mounts import Prepared, variables
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime import process
-from husk.runtime.supervise.foreground import Ended, pid_in
-from husk.runtime.supervise.stdio import Descriptor as Descriptor
+from husk.runtime.supervise.foreground import ContainerEnd, pid_in
 from husk.runtime.supervise.stdio import Pipes as Pipes
+from husk.runtime.supervise.stdio import StreamEnd as StreamEnd
 from husk.runtime.supervise.stdio import Streams as Streams
 from husk.runtime.supervise.stdio import Terminal as Terminal
 
@@ -53,7 +53,7 @@ class Steps(Protocol):
         client: "StepContainer",
         files: StepRoots,
         streams: Streams,
-    ) -> Ended: ...
+    ) -> ContainerEnd: ...
 
     async def talk_beside(
         self,
@@ -64,10 +64,10 @@ class Steps(Protocol):
         files: StepRoots,
         streams: Streams,
         directory: Path,
-    ) -> Ended: ...
+    ) -> ContainerEnd: ...
 
 
-class Talk:
+class ProcessTalk:
     """One process: `run` carries it to its end, once."""
 
     def __init__(self, held: "StepContainer", body: Exec, streams: Streams, *, first: bool) -> None:
@@ -141,12 +141,12 @@ class StepContainer:
 
     def talk(
         self,
-        wanted: Process,
+        wanted: ProcessSpec,
         streams: Streams,
         *,
         insecure: bool = False,
         secret_env: Sequence[SecretVariable] = (),
-    ) -> Talk:
+    ) -> ProcessTalk:
         """A process that is to run. The first that is asked for is the container's own."""
         if self._ended:
             raise Conflict("the container has ended with its first process")
@@ -163,9 +163,11 @@ class StepContainer:
         if first:
             self._record = self._steps.record_of(body, tty=bool(streams.console_socket))
             self._files = self._steps.files_of(self._record)
-        return Talk(self, body, streams, first=first)
+        return ProcessTalk(self, body, streams, first=first)
 
-    async def carry_out(self, talk: Talk, body: Exec, streams: Streams, *, first: bool) -> tuple[Ended, Path]:
+    async def carry_out(
+        self, talk: ProcessTalk, body: Exec, streams: Streams, *, first: bool
+    ) -> tuple[ContainerEnd, Path]:
         running = self._tasks.spawn(self._run(talk, body, streams, first), "process of a build", awaited=True)
         try:
             return await asyncio.shield(running)
@@ -179,7 +181,7 @@ class StepContainer:
         self._ended = True
         await self._tasks.cancel_all()
 
-    async def _run(self, talk: Talk, body: Exec, streams: Streams, first: bool) -> tuple[Ended, Path]:
+    async def _run(self, talk: ProcessTalk, body: Exec, streams: Streams, first: bool) -> tuple[ContainerEnd, Path]:
         assert self._record is not None
         assert self._files is not None
         env = [*self._prepared.env, *await variables(self.session, body.secret_env)]

@@ -18,16 +18,16 @@ from husk.builder.graph.operations import (
     BindMount,
     CacheMount,
     Exec,
-    Mount,
+    ExecMount,
     SecretMount,
     SecretVariable,
     SshMount,
     TmpfsMount,
 )
 from husk.builder.solver.sessions import Session
-from husk.builder.steps.cache_mounts import CacheMounts, Wanted
+from husk.builder.steps.cache_mounts import CacheMounts, WantedCache
 from husk.errors import InvalidParameter, NotFound
-from husk.runtime.assembly.step import Directory, Layered, Memory, Secret, Socket, StepMount, check_target
+from husk.runtime.assembly.step import Directory, Layered, MemoryFiles, Secret, Socket, StepMount, check_target
 
 
 class Workspace(Protocol):
@@ -120,12 +120,12 @@ class Mounts:
             caches = dict(zip(wanted, directories, strict=True))
             root = await self._layered(body.mounts[0], inputs, stack, kept, root=True)
             for number, one in list(enumerate(body.mounts))[1:]:
-                source: Layered | Directory | Memory | Secret | Socket
+                source: Layered | Directory | MemoryFiles | Secret | Socket
                 match one.kind:
                     case CacheMount():
                         source = Directory(str(caches[number]))
                     case TmpfsMount():
-                        source = Memory(one.kind.size)
+                        source = MemoryFiles(one.kind.size)
                     case SecretMount():
                         data = await client.secret(one.kind.id, optional=one.kind.optional)
                         if data is None:
@@ -154,7 +154,7 @@ class Mounts:
 
     async def _layered(
         self,
-        one: Mount,
+        one: ExecMount,
         inputs: Sequence[str],
         stack: AsyncExitStack,
         kept: dict[int, tuple[str, Workspace | None]],
@@ -171,10 +171,10 @@ class Mounts:
             return Layered(tuple(self._diffs.lower(below)))
         return Layered(tuple(workspace.lower), str(workspace.upper), str(workspace.work))
 
-    def _wanted(self, one: Mount, inputs: Sequence[str], body: Exec) -> Wanted:
+    def _wanted(self, one: ExecMount, inputs: Sequence[str], body: Exec) -> WantedCache:
         assert isinstance(one.kind, CacheMount)
         source = _input(one, inputs)
-        return Wanted(
+        return WantedCache(
             id=one.kind.id,
             sharing=one.kind.sharing,
             source=source,
@@ -194,11 +194,11 @@ def check_outputs(body: Exec) -> None:
             raise InvalidParameter(f"nothing of what is mounted on {one.target} can be kept")
 
 
-def _caches(one: Mount) -> bool:
+def _caches(one: ExecMount) -> bool:
     return isinstance(one.kind, CacheMount)
 
 
-def _input(one: Mount, inputs: Sequence[str]) -> str:
+def _input(one: ExecMount, inputs: Sequence[str]) -> str:
     if one.input == NONE:
         return ""
     if not 0 <= one.input < len(inputs):

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from husk.builder.graph.operations import Exec, Process
+from husk.builder.graph.operations import Exec, ProcessSpec
 from husk.config import ContainerDefaults
 from husk.engine.containers.config import spec as containers
 from husk.engine.containers.config.merge import complete_host_config
 from husk.engine.containers.config.network_files import hosts, resolv_conf_of
 from husk.engine.containers.config.spec import Extras
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.spec.document import ContainerSpec, Mount, User
+from husk.runtime.spec.document import ProcessUser, RuntimeContainer, SpecMount
 
 HOSTNAME = "buildkitsandbox"
 _NETWORKS = {"sandbox": "bridge", "host": "host", "none": "none"}
@@ -40,7 +40,7 @@ def check(body: Exec, exit_code: int) -> None:
         raise StepFailed(body.process.args, exit_code)
 
 
-def record_of(step_id: str, body: Exec, host: Host, defaults: ContainerDefaults) -> Container:
+def record_of(step_id: str, body: Exec, host: EngineHost, defaults: ContainerDefaults) -> Container:
     """A container that is in no store. It has no name: that is how others know not to show it."""
     process = body.process
     if not process.args:
@@ -90,18 +90,18 @@ def _host_config(body: Exec) -> HostConfig:
 def spec_of(
     record: Container,
     paths: ContainerPaths,
-    user: User,
-    host: Host,
+    user: ProcessUser,
+    host: EngineHost,
     extras: Extras,
     env: Sequence[str],
-    mounts: tuple[Mount, ...],
-) -> ContainerSpec:
+    mounts: tuple[SpecMount, ...],
+) -> RuntimeContainer:
     """As a container's, but with nothing mounted by the runtime except what every one has, and `mounts`."""
     wanted, _ = containers.plan(record, paths, user, host, extras)
     return replace(wanted, env=tuple(env), mounts=mounts)
 
 
-def environment(process: Process, added: Sequence[str], user: User) -> list[str]:
+def environment(process: ProcessSpec, added: Sequence[str], user: ProcessUser) -> list[str]:
     """`added` are variables of the client's and the builder's, which count more than the image's own."""
     values: dict[str, str] = {"PATH": containers.DEFAULT_PATH}
     if not user.listed:

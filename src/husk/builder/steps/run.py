@@ -30,7 +30,7 @@ from husk.builder.steps.spares import Spares
 from husk.config import ContainerDefaults
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, SystemFault
@@ -44,8 +44,8 @@ from husk.runtime.oci import OCIRuntime
 from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.sockets import Serve, serving
 from husk.runtime.spec.devices import block_device_numbers
-from husk.runtime.spec.document import ContainerSpec, Mount, User, oci_spec, resolve_user
-from husk.runtime.supervise.foreground import Ended
+from husk.runtime.spec.document import ProcessUser, RuntimeContainer, SpecMount, oci_spec, resolve_user
+from husk.runtime.supervise.foreground import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Steps:
         networks: Networks,
         runtimes: Runtimes,
         foreground: Foreground,
-        host: Host,
+        host: EngineHost,
         defaults: ContainerDefaults,
         entitlements: Collection[str] = ("network.host",),
         remains: Remains | None = None,
@@ -142,7 +142,7 @@ class Steps:
             prepared.made = made
             record, begun = self._begun(record)
 
-            async def run(config: bytes) -> Ended:
+            async def run(config: bytes) -> ContainerEnd:
                 if followed:
                     self._spares.prepare(self._runtime(record))
                 return await begun.run(config, lambda data, stderr: watcher.log(data, stderr=stderr), record.path)
@@ -195,10 +195,10 @@ class Steps:
 
     async def talk(
         self, record: Container, body: Exec, prepared: Prepared, client: Asking, files: StepRoots, streams: Streams
-    ) -> Ended:
+    ) -> ContainerEnd:
         """Run the first process: the container is there as long as it runs."""
 
-        async def run(config: bytes) -> Ended:
+        async def run(config: bytes) -> ContainerEnd:
             bundle = self.bundle_of(record)
             return await self._foreground.talk(bundle, record.id, self._runtime(record), streams, record.path)
 
@@ -213,7 +213,7 @@ class Steps:
         files: StepRoots,
         streams: Streams,
         directory: Path,
-    ) -> Ended:
+    ) -> ContainerEnd:
         """Run another process in the container of the first, which runs already."""
         self._check_entitled(body, client)
         other = replace(self.record_of(body, tty=bool(streams.console_socket)), id=record.id)
@@ -245,9 +245,9 @@ class Steps:
         prepared: Prepared,
         watcher: Asking,
         files: StepRoots,
-        run: Callable[[bytes], Awaitable[Ended]],
+        run: Callable[[bytes], Awaitable[ContainerEnd]],
         followed: bool = False,
-    ) -> Ended:
+    ) -> ContainerEnd:
         self._check_entitled(body, watcher)
         mode = record.host_config.network_mode
         draft = Draft(record)
@@ -287,8 +287,8 @@ class Steps:
         prepared: Prepared,
         files: StepRoots,
         annotations: dict[str, str],
-        left: tuple[Mount, ...],
-    ) -> tuple[User, ContainerSpec]:
+        left: tuple[SpecMount, ...],
+    ) -> tuple[ProcessUser, RuntimeContainer]:
         host_config = record.host_config
         user = resolve_user(record.config.user, files.text_of("/etc/passwd"), files.text_of("/etc/group"))
         devices, rules = wanted_devices(host_config)

@@ -14,7 +14,7 @@ from husk.builder.store.space import room_left
 from husk.builder.store.workers.jobs import ContextJob, LookJob, ReadJob
 from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.kernel.rooted import read_file
-from husk.storage.workers.answers import Answer, Done, Entry, Failed, FileContent, Invalid, Looked, Missing, Refused
+from husk.storage.workers.answers import Answer, Done, Failed, FileContent, FoundFile, Invalid, Looked, Missing, Refused
 from husk.storage.workers.handle import Worker, WorkerDied
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
@@ -90,7 +90,7 @@ class Contexts:
         async with self._diffs.held(stack):
             return await asyncio.to_thread(lambda: [read_file(lower[0], path, most) for path in paths])
 
-    async def look(self, stack: str, path: str, *, inside: bool = False) -> list[Entry]:
+    async def look(self, stack: str, path: str, *, inside: bool = False) -> list[FoundFile]:
         """Return the entry of a path, or all in a directory. NotFound, or InvalidParameter if it is no directory."""
         async with self._diffs.held(stack):
             directories = self._diffs.directories

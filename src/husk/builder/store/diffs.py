@@ -39,7 +39,7 @@ from husk.errors import NotFound
 from husk.kernel.trees import tree_size
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.chain import chain_id
-from husk.storage.layers.diff_records import Diff, Packing
+from husk.storage.layers.diff_records import DiffRecord, Packing
 from husk.storage.layers.directories import DIFF
 from husk.storage.layers.ingest import Unpacked
 from husk.storage.layers.store import DIFF_MEDIA_TYPE, Layer, LayerStore
@@ -73,7 +73,7 @@ class DiffStore:
         self.directories = layers.directories
         self._state = state
         self._blobs = blobs
-        self._records: dict[str, Diff] = {}
+        self._records: dict[str, DiffRecord] = {}
         self.listeners: list[Callable[[str], None]] = []  # they hear of each diff that is removed
         self._lock = asyncio.Lock()
         self._tasks = Tasks()
@@ -87,7 +87,7 @@ class DiffStore:
     ) -> Self:
         """Load the records. Unless the power is known to have held (`PowerNote`), those not synced are dropped."""
         store = cls(layers, state, blobs, nursery)
-        store._records = state.records(KIND, Diff)
+        store._records = state.records(KIND, DiffRecord)
         gone = [
             diff.id
             for diff in store._records.values()
@@ -225,7 +225,7 @@ class DiffStore:
         if size is None:
             size = await threads.trees(tree_size, space.upper)
         packings = {_key(None): Packing(packed.digest, packed.size)} if packed is not None else {}
-        diff = Diff(id=secrets.token_hex(8), directory=space.directory, size=size, packings=packings)
+        diff = DiffRecord(id=secrets.token_hex(8), directory=space.directory, size=size, packings=packings)
         try:
             await self._tasks.to_its_end(self._add(space, diff), "keep a diff")
         except asyncio.CancelledError:
@@ -269,7 +269,7 @@ class DiffStore:
 
     # --- diffs
 
-    async def _add(self, space: Workspace, diff: Diff) -> None:
+    async def _add(self, space: Workspace, diff: DiffRecord) -> None:
         await self._state.commit(_record(diff), lazy=True)
         self._records[diff.id] = diff
         space.kept = True
@@ -295,12 +295,12 @@ class DiffStore:
             synced = [diff for diff in self._records.values() if diff.directory in directories and not diff.synced]
             await self._replace(*(structs.replace(diff, synced=True) for diff in synced))
 
-    async def _replace(self, *diffs: Diff) -> None:
+    async def _replace(self, *diffs: DiffRecord) -> None:
         """With the lock: so that no record comes back that is being removed."""
         await self._state.commit(*(_record(diff) for diff in diffs), lazy=True)
         self._records.update({diff.id: diff for diff in diffs})
 
-    def _diff(self, name: str) -> Diff:
+    def _diff(self, name: str) -> DiffRecord:
         if (diff := self._records.get(name)) is None:
             raise NotFound(f"what a step of a build has changed is not there any more: {_DIFF}{name}")
         return diff
@@ -389,5 +389,5 @@ def _chained(parts: list[_Part]) -> list[str]:
     return chain[1:]
 
 
-def _record(diff: Diff) -> Change:
+def _record(diff: DiffRecord) -> Change:
     return Change(KIND, diff.id, msgspec.json.encode(diff))

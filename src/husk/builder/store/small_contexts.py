@@ -6,7 +6,7 @@ Whatever is not plainly such an archive is left to the worker (`context`), which
 import os
 from pathlib import Path
 
-from husk.storage.tar.entry import BLOCK, REGULAR, Entry, TarError, clean_name
+from husk.storage.tar.entry import BLOCK, REGULAR, TarEntry, TarError, clean_name
 from husk.storage.tar.stream import TarStream, entries
 from husk.storage.workers.extract import CREATE, set_time
 
@@ -36,11 +36,11 @@ def fill_small(directory: Path, archive: bytes) -> int | None:
     return sum(len(data) for _, data in files)
 
 
-def _plain_files(archive: bytes) -> list[tuple[Entry, bytes]] | None:
+def _plain_files(archive: bytes) -> list[tuple[TarEntry, bytes]] | None:
     """The files of an archive that has nothing else, no directory, and no more to tell of them than a header can."""
     buffers = iter([memoryview(archive)])
     stream = TarStream(lambda: next(buffers, memoryview(b"")))
-    found: dict[bytes, tuple[Entry, bytes]] = {}
+    found: dict[bytes, tuple[TarEntry, bytes]] = {}
     try:
         for entry in entries(stream):
             entry.name = clean_name(entry.name)
@@ -54,7 +54,7 @@ def _plain_files(archive: bytes) -> list[tuple[Entry, bytes]] | None:
     return list(found.values())
 
 
-def _write(directory: int, entry: Entry, data: bytes) -> None:
+def _write(directory: int, entry: TarEntry, data: bytes) -> None:
     file = os.open(entry.name, CREATE, entry.mode & 0o777, dir_fd=directory)
     with open(file, "wb", buffering=0) as writer:
         if writer.write(data) != len(data):

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from husk.builder.store.file_digest import DIGEST_SIZE
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 VERSION = 3
 NO_LOOK = bytes(DIGEST_SIZE)
@@ -38,7 +38,7 @@ class Brief(NamedTuple):
     mtime: int
 
 
-class Packed(msgspec.Struct, frozen=True):
+class PackedTree(msgspec.Struct, frozen=True):
     """The tar that places are in: its digest, when it counts (`boot`), and how its entries look (`key`)."""
 
     blob: str
@@ -63,7 +63,7 @@ class _Head(msgspec.Struct):
     size: int
 
 
-class Table:
+class SyncTable:
     """All files of a tree, lists side by side, and of those that are hard links the first name of the file."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Table:
         return len(self.messages)
 
 
-def write_table(table: Table, file: BinaryIO) -> None:
+def write_table(table: SyncTable, file: BinaryIO) -> None:
     messages = b"".join(part for message in table.messages for part in (_LENGTH.pack(len(message)), message))
     paths = b"\0".join(table.paths)
     links = b"\0".join(itertools.chain.from_iterable(table.links.items()))
@@ -116,16 +116,16 @@ def read_listed(file: BinaryIO) -> Listed | None:
     return Listed(_paths(found), briefs, places) if all(brief.mode for brief in briefs) else None
 
 
-def read_packed(file: BinaryIO) -> Packed | None:
+def read_packed(file: BinaryIO) -> PackedTree | None:
     """Read the tar that the places are in; None if there is none."""
     try:
         file.seek(-_PACKED_SIZE, os.SEEK_END)
-        return decode(file.read(), Packed)
-    except (Malformed, OSError):  # it is shorter than that
+        return decode(file.read(), PackedTree)
+    except (MalformedDocument, OSError):  # it is shorter than that
         return None
 
 
-def write_packed(file: BinaryIO, places: Sequence[int], packed: Packed) -> None:
+def write_packed(file: BinaryIO, places: Sequence[int], packed: PackedTree) -> None:
     """Note where each file is in a tar. Whoever is killed in between leaves no places at all."""
     end = file.seek(0, os.SEEK_END) - _PACKED_SIZE
     said = msgspec.json.encode(packed).ljust(_PACKED_SIZE)
@@ -150,12 +150,12 @@ def read_looks(file: BinaryIO) -> dict[bytes, bytes]:
     return {} if NO_LOOK in known else dict(zip(_paths(found), known, strict=True))
 
 
-def read_table(file: BinaryIO) -> Table | None:
+def read_table(file: BinaryIO) -> SyncTable | None:
     """A table that was written whole; None if it was not."""
     found = _read_parts(file)
     if found is None:
         return None
-    table = Table()
+    table = SyncTable()
     position, messages = 0, found.messages
     for _ in range(found.head.entries):
         start = position + _LENGTH.size
@@ -187,7 +187,7 @@ def _read_parts(file: BinaryIO) -> _Parts | None:
     """Read the head, and the parts behind it; None if the table was not written whole."""
     try:
         head = decode(file.readline(4096), _Head)
-    except Malformed:
+    except MalformedDocument:
         return None
     messages, paths, links = file.read(head.messages), file.read(head.paths), file.read(head.links)
     looks, briefs, places = (file.read(head.entries * size) for size in (DIGEST_SIZE, _BRIEF.size, _PLACE.size))

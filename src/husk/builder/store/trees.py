@@ -32,7 +32,7 @@ from husk.errors import InvalidParameter, NotFound, SystemFault
 from husk.storage.tar.entry import BLOCK
 from husk.storage.workers.answers import Answer, Digests, Done, Failed, Invalid, Missing
 from husk.storage.workers.handle import Worker, WorkerDied
-from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import WorkerJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.parts import Stack
 
@@ -184,7 +184,7 @@ class Trees:
                 made += [diff] if diff else []
         return " ".join(filter(None, [below, diff]))
 
-    async def _work(self, job: Job, data: bytes = b"") -> Answer | None:
+    async def _work(self, job: WorkerJob, data: bytes = b"") -> Answer | None:
         """Let a worker do a job, in its turn; whoever has a worker waits for nobody else's."""
         async with self._slots:
             worker = await Worker.start(self._nursery, job)

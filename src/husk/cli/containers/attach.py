@@ -7,8 +7,8 @@ import click
 
 from husk.cli.containers.keys import sequence
 from husk.cli.containers.settings import detach_keys_or
-from husk.cli.containers.terminal import Talk, check_terminal, forwarded
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask, each
 from husk.cli.kit.place import HostChoice
@@ -20,7 +20,7 @@ _KEYS = click.option("--detach-keys", default="", metavar="STRING", help="Overri
 _PROXY = flag("--sig-proxy", default=True, help="Proxy received signals to the process (default true).")
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_KEYS
 @flag("--no-stdin", help="Do not attach STDIN.")
 @_PROXY
@@ -40,7 +40,7 @@ def attach(place: HostChoice, /, container: str, no_stdin: bool, **options: Any)
     ask(place, attached)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--attach", help="Attach STDOUT/STDERR and forward signals.")
 @_KEYS
 @flag("-i", "--interactive", "stdin", help="Attach container's STDIN.")
@@ -79,6 +79,6 @@ async def _hold(container: Container, *, stdin: bool, start: bool, detach_keys: 
         async with container.attach(stdin=stdin) as console, container.waiting(condition) as ended:
             if start:
                 await container.start()
-            talk = Talk(console, stdin=stdin, tty=tty, keys=sequence(detach_keys_or(detach_keys)))
+            talk = TerminalTalk(console, stdin=stdin, tty=tty, keys=sequence(detach_keys_or(detach_keys)))
             await talk.resize()
             return 0 if await talk.hold() else await ended()

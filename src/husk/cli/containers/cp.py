@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from husk.cli.containers.archives import packed, unpacked
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
@@ -28,7 +28,7 @@ class Where(NamedTuple):
     path: str
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--archive", help="Archive mode (copy all uid/gid information).")
 @flag("-L", "--follow-link", "follow", help="Always follow symbol link in SRC_PATH.")
 @flag("-q", "--quiet", help="Suppress progress output during copy.")

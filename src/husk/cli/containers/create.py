@@ -8,7 +8,7 @@ import click
 
 from husk.cli.containers.flags import container_flags
 from husk.cli.containers.spec import spec_of
-from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.command import HuskCommand, as_json
 from husk.cli.kit.complete import image_then_files
 from husk.cli.kit.engine import NOT_RUN, ask
 from husk.cli.kit.place import HostChoice
@@ -28,7 +28,7 @@ def image_and_command(function: Any) -> Any:
     return click.argument("image", shell_complete=image_then_files)(command(function))
 
 
-@click.command(cls=Command, own_words=True, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=HuskCommand, own_words=True, context_settings={"help_option_names": ["--help"]})
 @container_flags
 @as_json
 @image_and_command

@@ -6,8 +6,8 @@ import click
 
 from husk.cli.containers.environment import environment
 from husk.cli.containers.keys import DEFAULT, sequence
-from husk.cli.containers.terminal import Talk, check_terminal, passed_on, unless_left
-from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.containers.terminal import TerminalTalk, check_terminal, passed_on, unless_left
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
@@ -16,7 +16,7 @@ from husk.cli.kit.writing import line
 from husk.client.client import Client
 
 
-@click.command("exec", cls=Command, own_words=True)
+@click.command("exec", cls=HuskCommand, own_words=True)
 @flag("-d", "--detach", help="Detached mode: run command in the background.")
 @click.option("--detach-keys", metavar="STRING", help="Override the key sequence for detaching a container.")
 @many("-e", "--env", help="Set environment variables.")
@@ -63,7 +63,7 @@ async def _exec(
     async def attached() -> int:
         lines = StreamLines()
         async with await process.open() as console:
-            talk = Talk(console, stdin=stdin, tty=tty, keys=keys, take=lines.add if as_json else passed_on)
+            talk = TerminalTalk(console, stdin=stdin, tty=tty, keys=keys, take=lines.add if as_json else passed_on)
             await talk.resize()
             if await talk.hold():
                 return 0

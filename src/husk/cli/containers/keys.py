@@ -23,7 +23,7 @@ def sequence(text: str) -> bytes:
     return bytes(found)
 
 
-class Watch:
+class KeyWatch:
     """Passes on what is typed, but for the keys. Those that were begun and not ended are passed on, too."""
 
     def __init__(self, keys: bytes) -> None:

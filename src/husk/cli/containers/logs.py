@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
@@ -14,7 +14,7 @@ from husk.client.client import Client
 from husk.client.moments import moment
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-f", "--follow", help="Follow log output.")
 @click.option("-n", "--tail", default="all", metavar="STRING", help="Number of lines to show from the end of the logs.")
 @flag("-t", "--timestamps", help="Show timestamps.")

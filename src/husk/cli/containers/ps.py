@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from husk.cli.kit import words
-from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
@@ -34,7 +34,7 @@ HEADINGS = {
 _FIELDS = ("ID", "Image", "Command", "RunningFor", "Status", "Ports", "Names")
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Show all containers (default shows just running).")
 @many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")
 @click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")

@@ -11,8 +11,8 @@ from husk.cli.containers.flags import container_flags
 from husk.cli.containers.keys import sequence
 from husk.cli.containers.settings import detach_keys_or
 from husk.cli.containers.spec import attached
-from husk.cli.containers.terminal import Talk, check_terminal, forwarded, passed_on
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, passed_on
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.streams import StreamLines
@@ -22,7 +22,7 @@ from husk.client.spec import ContainerSpec
 from husk.errors import HuskError
 
 
-@click.command(cls=Command, own_words=True, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=HuskCommand, own_words=True, context_settings={"help_option_names": ["--help"]})
 @flag("-d", "--detach", help="Run container in background and print container ID.")
 @click.option("--detach-keys", default="", metavar="STRING", help="Override the key sequence for detaching.")
 @flag("--sig-proxy", default=True, help="Proxy received signals to the process (default true).")
@@ -82,7 +82,7 @@ async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any
             container.waiting("removed" if spec.auto_remove else "next-exit") as ended,
         ):
             await container.start()
-            talk = Talk(
+            talk = TerminalTalk(
                 console,
                 stdin=streams["stdin"],
                 tty=spec.tty,

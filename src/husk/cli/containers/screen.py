@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from husk.aio.tasks import Tasks
-from husk.cli.containers.stats import Sample, rounds, row
+from husk.cli.containers.stats import ContainerUsage, rounds, row
 from husk.cli.kit.words import binary_size, in_line
 from husk.client.client import Client
 
@@ -25,14 +25,14 @@ _OTHERS, _BLOCKS = 66, 20
 _BUSY, _VERY_BUSY = 50.0, 90.0
 
 
-class History:
+class UsageHistory:
     """The use of processor and memory by each container in the last rounds; those that are gone are forgotten."""
 
     def __init__(self) -> None:
         self._cpu: dict[str, deque[float]] = {}
         self._memory: dict[str, deque[float]] = {}
 
-    def add(self, samples: Sequence[Sample]) -> None:
+    def add(self, samples: Sequence[ContainerUsage]) -> None:
         known = {sample.container.id for sample in samples}
         for past in (self._cpu, self._memory):
             for gone in past.keys() - known:
@@ -60,7 +60,7 @@ def chart(values: Iterable[float], most: float, width: int = _WIDEST) -> str:
     return "".join(columns).rjust(width)
 
 
-def screen(samples: Sequence[Sample], history: History, width: int) -> Table:
+def screen(samples: Sequence[ContainerUsage], history: UsageHistory, width: int) -> Table:
     """All of it, for a terminal so many columns wide: who uses most comes first."""
     blocks = width >= _OTHERS + _BLOCKS + 2 * _NARROWEST
     charts = min(_WIDEST, max(_NARROWEST, (width - _OTHERS - (_BLOCKS if blocks else 0)) // 2))
@@ -104,7 +104,7 @@ async def watch(engine: Client) -> None:
 
 
 async def _show(engine: Client, live: Live) -> None:
-    history = History()
+    history = UsageHistory()
     async for samples in rounds(engine, ()):
         history.add(samples)
         live.update(screen(samples, history, live.console.width), refresh=True)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
@@ -32,14 +32,14 @@ HEADINGS = {
 FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "PIDs")
 
 
-class Sample(NamedTuple):
+class ContainerUsage(NamedTuple):
     """A container with its use of resources, which is None if it does not run."""
 
     container: Container
     stats: Stats | None
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Show all containers (default shows just running).")
 @click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")
 @flag("--no-stream", help="Disable streaming stats and only pull the first result.")
@@ -75,7 +75,7 @@ def stats(
     ask(place, told)
 
 
-async def rounds(engine: Client, names: Sequence[str], everything: bool = False) -> AsyncIterator[list[Sample]]:
+async def rounds(engine: Client, names: Sequence[str], everything: bool = False) -> AsyncIterator[list[ContainerUsage]]:
     """Yield a sample of each container, about once a second: those that are named, or all there are at the moment."""
     while True:
         found = await _found(engine, names, everything)
@@ -91,17 +91,17 @@ async def _found(engine: Client, names: Sequence[str], everything: bool) -> list
     return [await engine.containers.get(name) for name in names]
 
 
-async def _sampled(container: Container) -> Sample:
+async def _sampled(container: Container) -> ContainerUsage:
     """One that ends meanwhile uses nothing any more."""
     if container.status not in ("running", "paused"):
-        return Sample(container, None)
+        return ContainerUsage(container, None)
     try:
-        return Sample(container, await container.stats_now())
+        return ContainerUsage(container, await container.stats_now())
     except HuskError:
-        return Sample(container, None)
+        return ContainerUsage(container, None)
 
 
-def row(sample: Sample, whole: bool = False) -> dict[str, str]:
+def row(sample: ContainerUsage, whole: bool = False) -> dict[str, str]:
     """Return the columns of a container; `--` in those of resources if it does not run."""
     container, used = sample
     names = {"ID": container.id if whole else container.short_id, "Name": container.name, "Container": container.name}
@@ -118,7 +118,7 @@ def row(sample: Sample, whole: bool = False) -> dict[str, str]:
     }
 
 
-def fields(sample: Sample) -> dict[str, Any]:
+def fields(sample: ContainerUsage) -> dict[str, Any]:
     """The same in numbers, for `--json`; nothing but names of one that does not run."""
     container, used = sample
     names: dict[str, Any] = {"Id": container.id, "Name": container.name}

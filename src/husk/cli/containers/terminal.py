@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from husk.aio.tasks import Tasks
-from husk.cli.containers.keys import Watch
+from husk.cli.containers.keys import KeyWatch
 from husk.cli.kit.writing import complain, write
 from husk.client.console import Console
 from husk.errors import HuskError
@@ -52,7 +52,7 @@ def window(descriptor: int = 1) -> tuple[int, int] | None:
     return (size.lines, size.columns) if size.lines and size.columns else None
 
 
-class Talk:
+class TerminalTalk:
     """A conversation with a process. `tty` says that it has a terminal, so that ours is made raw."""
 
     def __init__(self, console: Console, *, stdin: bool, tty: bool, keys: bytes, take: Taker = passed_on) -> None:
@@ -60,7 +60,7 @@ class Talk:
         self._stdin = stdin
         self._tty = tty
         self._take = take
-        self._watch = Watch(keys if tty else b"")
+        self._watch = KeyWatch(keys if tty else b"")
         self._tasks = Tasks()
         self._detached = asyncio.Event()
 

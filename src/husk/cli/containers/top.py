@@ -3,7 +3,7 @@
 import click
 
 from husk.cli.containers.stats import FIELDS, HEADINGS, fields, rounds, row
-from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.command import HuskCommand, as_json
 from husk.cli.kit.complete import running
 from husk.cli.kit.engine import ask, ask_plainly
 from husk.cli.kit.place import HostChoice
@@ -12,7 +12,7 @@ from husk.cli.kit.writing import at_terminal, document
 from husk.client.client import Client
 
 
-@click.command(cls=Command, own_words=True)
+@click.command(cls=HuskCommand, own_words=True)
 @as_json
 @click.argument("container", required=False, shell_complete=running)
 @click.argument("ps_options", nargs=-1, type=click.UNPROCESSED)

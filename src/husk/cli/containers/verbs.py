@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from husk.cli.kit.command import AnyFunction, Command, as_json, flag
+from husk.cli.kit.command import AnyFunction, HuskCommand, as_json, flag
 from husk.cli.kit.complete import containers, running
 from husk.cli.kit.engine import ask_plainly, each
 from husk.cli.kit.place import HostChoice
@@ -35,7 +35,7 @@ def _to_each(
     ask_plainly(place, all_of_them)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-s", "--signal", metavar="STRING", help="Signal to send to the container.")
 @click.option("-t", "--time", "--timeout", "timeout", type=int, help="Seconds to wait before killing the container.")
 @as_json
@@ -46,7 +46,7 @@ def stop(place: HostChoice, /, names: tuple[str, ...], signal: str | None, timeo
     _to_each(place, names, as_json, lambda container: container.stop(timeout, signal))
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-t", "--time", "--timeout", "timeout", type=int, help="Seconds to wait before killing the container.")
 @as_json
 @names(containers)
@@ -56,7 +56,7 @@ def restart(place: HostChoice, /, names: tuple[str, ...], timeout: int | None, a
     _to_each(place, names, as_json, lambda container: container.restart(timeout))
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-s", "--signal", metavar="STRING", default="KILL", help="Signal to send to the container.")
 @as_json
 @names(running)
@@ -66,7 +66,7 @@ def kill(place: HostChoice, /, names: tuple[str, ...], signal: str, as_json: boo
     _to_each(place, names, as_json, lambda container: container.kill(signal))
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @as_json
 @names(running)
 @click.pass_obj
@@ -75,7 +75,7 @@ def pause(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None:
     _to_each(place, names, as_json, lambda container: container.pause())
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @as_json
 @names(running)
 @click.pass_obj
@@ -84,7 +84,7 @@ def unpause(place: HostChoice, /, names: tuple[str, ...], as_json: bool) -> None
     _to_each(place, names, as_json, lambda container: container.unpause())
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-f", "--force", help="Force the removal of a running container (uses SIGKILL).")
 @flag("-l", "--link", help="Remove the specified link.")
 @flag("-v", "--volumes", help="Remove anonymous volumes associated with the container.")
@@ -100,7 +100,7 @@ def rm(place: HostChoice, /, names: tuple[str, ...], force: bool, link: bool, vo
     _to_each(place, names, as_json, remove, missing_is_well=force)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @as_json
 @click.argument("container", shell_complete=containers)
 @click.argument("new_name")
@@ -117,7 +117,7 @@ def rename(place: HostChoice, /, container: str, new_name: str, as_json: bool) -
     ask_plainly(place, renamed)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @as_json
 @names(running)
 @click.pass_obj

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import click
 
-from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import build_teller
@@ -25,7 +25,7 @@ from husk.errors import CommandFailed, HuskError, InvalidParameter
 _TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @many("--add-host", help="Add a custom host-to-IP mapping (host:ip).")
 @many("--build-arg", help="Set build-time variables.")
 @many("--cache-from", help="Images to consider as cache sources.")

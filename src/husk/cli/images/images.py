@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from husk.cli.kit import words
-from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.complete import images as complete
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
@@ -31,7 +31,7 @@ HEADINGS = {
 _NONE = "<none>"
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Show all images (default hides intermediate images).")
 @flag("--digests", help="Show digests.")
 @many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")

@@ -3,7 +3,7 @@
 import click
 
 from husk.cli.images.names import whole
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import images
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
@@ -13,7 +13,7 @@ from husk.client.client import Client
 from husk.client.names import with_tag
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("--platform", default="", metavar="STRING", help="Set platform if server is multi-platform capable.")
 @flag("-q", "--quiet", help="Suppress verbose output.")
 @as_json

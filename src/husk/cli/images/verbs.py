@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from husk.cli.images.names import whole
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.complete import images
 from husk.cli.kit.engine import ask, ask_plainly, told
 from husk.cli.kit.place import HostChoice
@@ -16,7 +16,7 @@ from husk.client.names import with_tag
 from husk.errors import HuskError, NotFound
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-f", "--force", help="Force removal of the image.")
 @flag("--no-prune", help="Do not delete untagged parents.")
 @as_json
@@ -47,7 +47,7 @@ def rmi(place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: boo
     ask_plainly(place, removed)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @as_json
 @click.argument("source", metavar="SOURCE_IMAGE[:TAG]", shell_complete=images)
 @click.argument("target", metavar="TARGET_IMAGE[:TAG]", shell_complete=images)
@@ -63,7 +63,7 @@ def tag(place: HostChoice, /, source: str, target: str, as_json: bool) -> None:
     ask(place, tagged)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("--platform", default="", metavar="STRING", help="Push one platform of an image with several.")
 @flag("-q", "--quiet", help="Suppress verbose output.")
 @as_json

@@ -8,10 +8,10 @@ import click
 
 from husk.cli.install import files, openrc, put, record, systemd, take
 from husk.cli.install.record import inside
-from husk.cli.kit.command import Command, flag
+from husk.cli.kit.command import HuskCommand, flag
 from husk.cli.kit.writing import complain, say
 from husk.config import Config
-from husk.config.load import ConfigSource
+from husk.config.load import SettingsSource
 from husk.config.settings import from_flags
 from husk.errors import Forbidden, HuskError, InvalidParameter
 
@@ -23,7 +23,7 @@ _NO_SYSTEMD = (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_ROOT
 @click.option("--prefix", metavar="DIR", default="/usr/local", help="Where command, completions and manual page go.")
 @click.option("-G", "--group", metavar="NAME", default=_GROUP, help="Group that may use the socket. [docker]")
@@ -70,7 +70,7 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
         say(f"Who is in the group {group} may use {files.SOCKET}, and is root by it: usermod -aG {group} NAME")
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_ROOT
 @flag("--force", help="Remove also files that were changed.")
 def uninstall(root: str, force: bool) -> None:
@@ -91,7 +91,7 @@ def _config(root: Path) -> Config:
 
     file = inside(root, "/etc/husk/daemon.json")
     try:
-        return ConfigSource(from_flags({}), file).load() if file.is_file() else Config()
+        return SettingsSource(from_flags({}), file).load() if file.is_file() else Config()
     except HuskError:
         return Config()
 

@@ -107,7 +107,7 @@ _COMPLETIONS = {
 }
 
 
-class File(NamedTuple):
+class InstalledFile(NamedTuple):
     """A file of ours: its path on the host, and what is in it."""
 
     path: str
@@ -124,24 +124,24 @@ def socket_unit(group: str) -> str:
     return _SOCKET_UNIT.format(socket=SOCKET, group=group)
 
 
-def units(program: Sequence[str], group: str, directory: str = UNIT_DIRECTORY) -> Iterator[File]:
-    yield File(f"{directory}/husk.socket", socket_unit(group))
-    yield File(f"{directory}/husk.service", service(program))
+def units(program: Sequence[str], group: str, directory: str = UNIT_DIRECTORY) -> Iterator[InstalledFile]:
+    yield InstalledFile(f"{directory}/husk.socket", socket_unit(group))
+    yield InstalledFile(f"{directory}/husk.service", service(program))
 
 
-def script(program: Sequence[str], group: str) -> File:
+def script(program: Sequence[str], group: str) -> InstalledFile:
     """OpenRC's script, with the words that start husk."""
     arguments = [*program[1:], "serve", "--group", group]
     words = " ".join(shlex.quote(word) for word in arguments)
-    return File(SCRIPT, _SCRIPT.format(command=shlex.quote(program[0]), arguments=shlex.quote(words)), 0o755)
+    return InstalledFile(SCRIPT, _SCRIPT.format(command=shlex.quote(program[0]), arguments=shlex.quote(words)), 0o755)
 
 
-def reading(root: click.Context, prefix: str) -> Iterator[File]:
+def reading(root: click.Context, prefix: str) -> Iterator[InstalledFile]:
     """Yield the files for shells and `man`, made from the commands themselves; `root` is click's context of `husk`."""
 
     for shell, place in _COMPLETIONS.items():
-        yield File(f"{prefix}/{place}", shells.script(root.command, shell))
-    yield File(f"{prefix}/share/man/man1/husk.1", "\n".join(page(root)) + "\n")
+        yield InstalledFile(f"{prefix}/{place}", shells.script(root.command, shell))
+    yield InstalledFile(f"{prefix}/share/man/man1/husk.1", "\n".join(page(root)) + "\n")
 
 
 def _quoted(word: str) -> str:

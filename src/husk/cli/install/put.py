@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from husk.cli.install import group, openrc, systemd
-from husk.cli.install.files import SCRIPT, UNITS, File
+from husk.cli.install.files import SCRIPT, UNITS, InstalledFile
 from husk.cli.install.record import PLACE, Installed, below, digest, digest_of, inside, load, save, write_new
 from husk.errors import HuskError, SystemFault
 from husk.version import __version__
@@ -73,11 +73,11 @@ class Putting:
         save(self.root, self.record)
         yield f"made the group {name}"
 
-    def files(self, files: Iterable[File]) -> Iterator[str]:
+    def files(self, files: Iterable[InstalledFile]) -> Iterator[str]:
         for file in files:
             yield self._file(file)
 
-    def _file(self, file: File) -> str:
+    def _file(self, file: InstalledFile) -> str:
         place, wanted = below(self.root, file.path), digest(file.text)
         found, known = digest_of(place), self.record.files.get(file.path)
         if found == wanted and known == wanted:

@@ -12,7 +12,7 @@ import msgspec
 from husk.cli.install.files import UNITS
 from husk.errors import SystemFault
 from husk.kernel.path_walk import walk
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 PLACE = "/etc/husk/installed.json"
 # As many as the kernel follows.
@@ -86,7 +86,7 @@ def load(root: Path) -> Installed | None:
         found = decode(place.read_bytes(), Installed)
     except FileNotFoundError:
         return None
-    except (OSError, Malformed) as error:
+    except (OSError, MalformedDocument) as error:
         raise SystemFault(f"cannot read {place}, which says what was installed: {error}") from error
     # An image's own record is not to have programs of this host told anything else.
     if set(found.units) - set(UNITS) or (found.group and not _GROUP.fullmatch(found.group)):

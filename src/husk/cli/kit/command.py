@@ -30,7 +30,7 @@ class Flag(click.Option):
         return ", ".join(sorted(self.opts, key=len)), self.help or ""
 
 
-class Command(click.Command):
+class HuskCommand(click.Command):
     """A command of ours. `own_words` says that all behind the first word is left as it is."""
 
     def __init__(

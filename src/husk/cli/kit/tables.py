@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from husk.cli.kit.templates import Template
+from husk.cli.kit.templates import FormatTemplate
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
@@ -25,10 +25,12 @@ def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row]
 
     assert template is not None
     if template.startswith("table "):
-        shape = Template(template.removeprefix("table ").replace("\\t", "\t").replace("\\n", "\n"))
+        shape = FormatTemplate(template.removeprefix("table ").replace("\\t", "\t").replace("\\n", "\n"))
         print_plain([line.split("\t") for line in (shape.fill(headings), *(shape.fill(row) for row in rows))])
     else:
-        shape = Template("{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n"))
+        shape = FormatTemplate(
+            "{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n")
+        )
         for row in rows:
             say(shape.fill(row), exact=True)
 

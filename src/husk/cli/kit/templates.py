@@ -19,7 +19,7 @@ _MAY_BE_OMITTED = frozenset({
 })  # fmt: skip
 
 
-class Template:
+class FormatTemplate:
     """A template that can be filled again and again; InvalidParameter says what of it is not understood."""
 
     def __init__(self, text: str) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import click
 
-from husk.cli.kit.command import Command, as_json, many
+from husk.cli.kit.command import HuskCommand, as_json, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.cli.lab import used
 from husk.cli.lab.holder import ended, is_daemon_of
-from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Host, Lab, free, planned, read, written
+from husk.cli.lab.layout import MOST, USUAL_NAME, USUAL_SUBNET, Lab, LabHost, free, planned, read, written
 from husk.cli.lab.take_back import is_up, take_back
 from husk.client.client import Client, connect
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault
@@ -31,7 +31,7 @@ _OF_ROOT = "hosts of a lab are root's: run it with sudo"
 _name = click.option("--name", metavar="NAME", default=USUAL_NAME, help=f"Of a lab beside others. [{USUAL_NAME}]")
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("--subnet", metavar="CIDR", default="", help=f"Addresses of the hosts. [{USUAL_SUBNET}, or others]")
 @many(
     "--image",
@@ -60,7 +60,7 @@ def up(place: HostChoice, /, count: int, subnet: str, images: Sequence[str], nam
         _tell(lab, as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_name
 @as_json
 def ls(name: str, as_json: bool) -> None:
@@ -69,7 +69,7 @@ def ls(name: str, as_json: bool) -> None:
         _tell(_known(name), as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_name
 def down(name: str) -> None:
     """End all hosts, with everything on them. Nothing of the lab is left."""
@@ -83,7 +83,7 @@ def down(name: str) -> None:
         _end(lab)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_name
 @click.argument("host")
 def stop(host: str, name: str) -> None:
@@ -104,7 +104,7 @@ def stop(host: str, name: str) -> None:
             time.sleep(LOOK)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_name
 @click.argument("host")
 def start(host: str, name: str) -> None:
@@ -181,13 +181,13 @@ def _new(directory: Path, mode: int) -> None:
             return directory.mkdir(mode=mode)
 
 
-def daemons_of(host: Host) -> set[int]:
+def daemons_of(host: LabHost) -> set[int]:
     """The processes that are its daemon: none, or one."""
 
     return {pid for pid in given([str(host.data_root)]) if is_daemon_of(host, arguments_of(pid))}
 
 
-def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:
+def await_daemon(lab: Lab, host: LabHost, said: int = 0) -> None:
     """`said`: how much of the log is older."""
 
     deadline = time.monotonic() + PATIENCE
@@ -198,7 +198,7 @@ def await_daemon(lab: Lab, host: Host, said: int = 0) -> None:
         time.sleep(0.05)
 
 
-def answers(host: Host) -> bool:
+def answers(host: LabHost) -> bool:
     """Return True if the host's daemon answers a ping; Forbidden if it may not be asked."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(5)
@@ -214,7 +214,7 @@ def answers(host: Host) -> bool:
             return False
 
 
-def _last_words(lab: Lab, host: Host) -> str:
+def _last_words(lab: Lab, host: LabHost) -> str:
     for path in (lab.run / f"{host.name}.log", lab.log):
         if path.exists() and (lines := path.read_text(errors="replace").strip().splitlines()):
             return lines[-1]

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from husk.cli.lab import wires
-from husk.cli.lab.layout import Host, Lab, planned
+from husk.cli.lab.layout import Lab, LabHost, planned
 from husk.kernel import apart
 from husk.kernel.process import stop_ignoring_signals
 
@@ -24,7 +24,7 @@ from husk.kernel.process import stop_ignoring_signals
 NEWS = (signal.SIGCHLD, signal.SIGHUP)
 _SERVE = ("-m", "husk", "serve")
 # By process id. The objects are kept: for a child whose object is gone, `subprocess` itself takes the end.
-Daemons = dict[int, tuple[Host, "subprocess.Popen[bytes]"]]
+Daemons = dict[int, tuple[LabHost, "subprocess.Popen[bytes]"]]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -43,7 +43,7 @@ def hold(lab: Lab) -> None:
     apart.keep_mounts_apart()
     switch = wires.Switch()
     switch.plug("machine", machine, lab.name, [lab.own_address])
-    namespaces: dict[Host, int] = {}
+    namespaces: dict[LabHost, int] = {}
     for host in lab.hosts:
         namespaces[host] = wires.new_namespace()
         switch.plug(host.name, namespaces[host], wires.UPLINK, [host.address])
@@ -66,7 +66,7 @@ def reap(daemons: Daemons) -> None:
                 _note(ended(host, child.returncode))
 
 
-def start_wanted(lab: Lab, namespaces: Mapping[Host, int], daemons: Daemons) -> None:
+def start_wanted(lab: Lab, namespaces: Mapping[LabHost, int], daemons: Daemons) -> None:
     """One that still runs is started when it has ended, if somebody wants it then. A failure is that host's alone."""
     running = {host for host, _ in daemons.values()}
     for host, namespace in namespaces.items():
@@ -84,12 +84,12 @@ def _note(line: str) -> None:
         print(line, flush=True)
 
 
-def ended(host: Host, code: int | str = "") -> str:
+def ended(host: LabHost, code: int | str = "") -> str:
     """Return the log's line about the end of a host's daemon."""
     return f"the daemon of {host.name} has ended with {code}"
 
 
-def command(lab: Lab, host: Host) -> list[str]:
+def command(lab: Lab, host: LabHost) -> list[str]:
     """Return the command of a host's daemon. The settings in /etc are for the machine's own daemon alone."""
     settings = lab.run / "daemon.json"
     return [
@@ -98,13 +98,13 @@ def command(lab: Lab, host: Host) -> list[str]:
     ]
 
 
-def is_daemon_of(host: Host, arguments: Sequence[bytes]) -> bool:
+def is_daemon_of(host: LabHost, arguments: Sequence[bytes]) -> bool:
     """Return True if this is the command line of the host's daemon, be it of another version of husk. Pure."""
     words = [os.fsdecode(each) for each in arguments]
     return tuple(words[1:4]) == _SERVE and ("--data-root", str(host.data_root)) in pairwise(words)
 
 
-def start(lab: Lab, host: Host, namespace: int) -> "subprocess.Popen[bytes]":
+def start(lab: Lab, host: LabHost, namespace: int) -> "subprocess.Popen[bytes]":
     with open(lab.run / f"{host.name}.log", "ab") as log:
         return subprocess.Popen(
             command(lab, host),
@@ -116,7 +116,7 @@ def start(lab: Lab, host: Host, namespace: int) -> "subprocess.Popen[bytes]":
         )
 
 
-def _arrival(host: Host, namespace: int) -> Callable[[], None]:
+def _arrival(host: LabHost, namespace: int) -> Callable[[], None]:
     def arrive() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
         apart.enter_network(namespace)

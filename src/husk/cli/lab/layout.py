@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from husk.errors import InvalidParameter, NotFound
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 USUAL_NAME = "husk-lab"
 # Addresses for documentation and for measurements: nobody on the internet has them.
@@ -25,7 +25,7 @@ RUN, DATA = Path("/run/husk-labs"), Path("/var/lib/husk-labs")
 _BEFORE_HOSTS = 10
 
 
-class Host(NamedTuple):
+class LabHost(NamedTuple):
     name: str
     address: IPv4Interface
     data_root: Path
@@ -60,11 +60,11 @@ class Lab(NamedTuple):
     def log(self) -> Path:
         return self.run / "log"
 
-    def wish(self, host: Host) -> Path:
+    def wish(self, host: LabHost) -> Path:
         """A file that is there while somebody wants the host's daemon to be started."""
         return self.run / f"{host.name}.start"
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> LabHost:
         for host in self.hosts:
             if host.name == name:
                 return host
@@ -81,13 +81,13 @@ class Lab(NamedTuple):
         return IPv4Interface((self.subnet[1], self.subnet.prefixlen))
 
     @property
-    def hosts(self) -> list[Host]:
+    def hosts(self) -> list[LabHost]:
         return [self._host(number) for number in range(1, self.size + 1)]
 
-    def _host(self, number: int) -> Host:
+    def _host(self, number: int) -> LabHost:
         name = f"host{number}"
         address = IPv4Interface((self.subnet[_BEFORE_HOSTS + number], self.subnet.prefixlen))
-        return Host(name, address, self.data / name, self.run / name, self.run / f"{name}.sock")
+        return LabHost(name, address, self.data / name, self.run / name, self.run / f"{name}.sock")
 
 
 class _Record(msgspec.Struct, rename="pascal"):
@@ -127,7 +127,7 @@ def read(name: str, text: bytes) -> Lab:
     """Read the record of a lab that is up, or was; a broken record stands for all that a lab may have."""
     try:
         record = decode(text, _Record)
-    except Malformed:
+    except MalformedDocument:
         # Of one that died while it was written: all that could be there.
         return planned(name, MOST, USUAL_SUBNET)
     return planned(name, record.hosts, record.subnet)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from husk.cli.kit.command import Command, flag
+from husk.cli.kit.command import HuskCommand, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import say
@@ -22,7 +22,7 @@ from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
 _SOCKETS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podman/podman.sock"}
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("--from", "origin", type=click.Choice(list(_SOCKETS)), required=True, help="Whose things come over.")
 @click.option("--from-host", metavar="ADDRESS", default="", help="Its socket. [its usual one]")
 @click.option("--compose", metavar="FILE", default="migrated.compose.yaml", help="Where containers are written to.")

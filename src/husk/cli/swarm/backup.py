@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.command import HuskCommand, as_json
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
@@ -22,7 +22,7 @@ _passphrase_file = click.option(
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_passphrase_file
 @as_json
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -48,7 +48,7 @@ def backup(place: HostChoice, /, file: Path, passphrase_file: str, as_json: bool
     ask(place, made)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @_passphrase_file
 @click.option(
     "--advertise-addr", metavar="ADDRESS", default="", help="Of this host. [that of the manager that made the backup]"

@@ -2,12 +2,12 @@
 
 import click
 
-from husk.cli.kit.command import Command
+from husk.cli.kit.command import HuskCommand
 from husk.cli.kit.shells import script
 from husk.cli.kit.writing import say
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

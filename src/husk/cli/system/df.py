@@ -8,7 +8,7 @@ import click
 
 from husk.cli.containers import ps
 from husk.cli.images import images
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.tables import show
@@ -22,7 +22,7 @@ _VOLUMES = {"Name": "VOLUME NAME", "Links": "LINKS", "Size": "SIZE"}
 _CACHE = {"ID": "CACHE ID", "CacheType": "CACHE TYPE", "Size": "SIZE", "UsageCount": "USAGE", "Shared": "SHARED"}
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")
 @flag("-v", "--verbose", help="Show detailed information on space usage.")
 @as_json

@@ -21,7 +21,7 @@ class Reason(NamedTuple):
     cure: str = ""
 
 
-class Facts(NamedTuple):
+class ContainerFacts(NamedTuple):
     """The engine's answers about a container: documents as the API has them."""
 
     container: Document
@@ -82,7 +82,7 @@ _ERRORS = (
 )
 
 
-def explain(facts: Facts) -> list[Reason]:
+def explain(facts: ContainerFacts) -> list[Reason]:
     """Reasons in the order in which a reader should look at them; `bad` ones keep it from running."""
     state = facts.container.get("State") or {}
     found = [*_error(state), *_architecture(facts), *_mounts(facts), *_ports(facts, state)]
@@ -122,7 +122,7 @@ def _error(state: Document) -> Iterator[Reason]:
     yield Reason("start", "bad", f"the engine could not start it: {error}")
 
 
-def _architecture(facts: Facts) -> Iterator[Reason]:
+def _architecture(facts: ContainerFacts) -> Iterator[Reason]:
     if facts.image is None:
         named = (facts.container.get("Config") or {}).get("Image", "")
         yield Reason("image", "poor", f"its image {named} is no longer here", f"husk pull {named}")
@@ -134,12 +134,12 @@ def _architecture(facts: Facts) -> Iterator[Reason]:
         yield Reason("architecture", "bad", f"the image is for {built}, this host is {here}", cure)
 
 
-def _mounts(facts: Facts) -> Iterator[Reason]:
+def _mounts(facts: ContainerFacts) -> Iterator[Reason]:
     for source in facts.gone:
         yield Reason("mounts", "bad", f"what it mounts is not there any more: {source}", f"make {source} again")
 
 
-def _ports(facts: Facts, state: Document) -> Iterator[Reason]:
+def _ports(facts: ContainerFacts, state: Document) -> Iterator[Reason]:
     """Ports of the host that it wants and another container has."""
     if state.get("Running"):
         return

@@ -6,7 +6,7 @@ import threading
 
 import click
 
-from husk.cli.kit.command import Command
+from husk.cli.kit.command import HuskCommand
 from husk.cli.kit.engine import run
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import write
@@ -17,7 +17,7 @@ from husk.client.http import Connection
 _PIECE = 1 << 16
 
 
-@click.command("dial-stdio", cls=Command, hidden=True)
+@click.command("dial-stdio", cls=HuskCommand, hidden=True)
 @click.pass_obj
 def dial_stdio(place: HostChoice) -> None:
     """Proxy the stdio stream to the daemon connection."""

@@ -5,18 +5,18 @@ from datetime import datetime
 
 import click
 
-from husk.cli.kit.command import Command, as_json, many
+from husk.cli.kit.command import HuskCommand, as_json, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
-from husk.cli.kit.templates import Template
+from husk.cli.kit.templates import FormatTemplate
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import line, say
 from husk.client.client import Client
 from husk.client.events import Event
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")
 @click.option("--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
 @click.option("--since", default="", metavar="STRING", help="Show all events created since timestamp.")
@@ -27,7 +27,7 @@ def events(place: HostChoice, /, filters: Sequence[str], template: str, since: s
     """Get real time events from the server."""
 
     wanted = filters_of(filters)
-    shape = Template(template) if template and template != "json" else None
+    shape = FormatTemplate(template) if template and template != "json" else None
 
     async def told(engine: Client) -> None:
         async for event in engine.events(since=since or None, until=until or None, filters=wanted):

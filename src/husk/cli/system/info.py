@@ -5,23 +5,23 @@ from typing import Any
 
 import click
 
-from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.command import HuskCommand, as_json
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
-from husk.cli.kit.templates import Template
+from husk.cli.kit.templates import FormatTemplate
 from husk.cli.kit.words import binary_size
 from husk.cli.kit.writing import complain, document, say
 from husk.client.client import Client
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
 @as_json
 @click.pass_obj
 def info(place: HostChoice, /, template: str, as_json: bool) -> None:
     """Display system-wide information."""
 
-    shape = Template(template) if template and template != "json" else None
+    shape = FormatTemplate(template) if template and template != "json" else None
 
     async def told(engine: Client) -> None:
         found = await engine.info()

@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from husk.cli.kit.command import Command, as_json
+from husk.cli.kit.command import HuskCommand, as_json
 from husk.cli.kit.complete import either
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
-from husk.cli.kit.templates import Template
+from husk.cli.kit.templates import FormatTemplate
 from husk.cli.kit.writing import complain, document, encoded, say
 from husk.client.client import Client
 from husk.errors import HuskError, InvalidParameter, NotFound
@@ -16,7 +16,7 @@ from husk.errors import HuskError, InvalidParameter, NotFound
 _KINDS = ("container", "image", "network", "volume", "service", "task", "node", "secret", "config")
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
 @click.option("--type", "kind", metavar="KIND", help="Only look for things of this kind.")
 @as_json
@@ -27,7 +27,7 @@ def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: s
 
     if kind is not None and kind not in _KINDS:
         raise InvalidParameter(f'unknown type: "{kind}": must be one of {", ".join(sorted(_KINDS))}')
-    shape = Template("{{json .}}" if template == "json" else template) if template else None
+    shape = FormatTemplate("{{json .}}" if template == "json" else template) if template else None
 
     async def inspected(engine: Client) -> int:
         found, missing = [], []

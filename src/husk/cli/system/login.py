@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from husk.cli.kit.command import Command, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
@@ -20,7 +20,7 @@ from husk.client.names import host_of
 from husk.errors import HuskError, InvalidParameter
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.option("-u", "--username", metavar="STRING", default="", help="Username.")
 @click.option("-p", "--password", metavar="STRING", default="", help="Password or personal access token.")
 @flag("--password-stdin", help="Take the password from stdin.")
@@ -50,7 +50,7 @@ def login(place: HostChoice, /, username: str, password: str, password_stdin: bo
     ask(place, known)
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.argument("server", default="")
 def logout(server: str) -> None:
     """Log out from a registry."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from husk.cli.kit.command import Command
+from husk.cli.kit.command import HuskCommand
 from husk.cli.kit.writing import say
 from husk.version import __version__
 
@@ -23,7 +23,7 @@ _CODES = (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @click.pass_context
 def man(context: click.Context) -> None:
     """Print the manual page: husk man > /usr/local/share/man/man1/husk.1."""

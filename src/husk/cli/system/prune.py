@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from husk.cli.kit.command import Command, as_json, flag, many
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
@@ -15,7 +15,7 @@ from husk.client.client import Client
 from husk.client.prune import Pruned
 
 
-@click.command(cls=Command)
+@click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Remove all unused images not just dangling ones.")
 @many("--filter", "filters", metavar="FILTER", help='Provide filter values (e.g. "label=<key>=<value>").')
 @flag("-f", "--force", help="Do not prompt for confirmation.")

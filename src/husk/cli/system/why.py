@@ -3,7 +3,7 @@
 import os
 
 from husk.cli.kit.place import HostChoice
-from husk.cli.system.diagnosis import Facts, Reason, explain
+from husk.cli.system.diagnosis import ContainerFacts, Reason, explain
 from husk.client.address import resolve
 from husk.client.client import Client
 from husk.client.container import Container
@@ -19,7 +19,7 @@ async def why(engine: Client, name: str, place: HostChoice) -> tuple[list[Reason
         image = (await engine.images.get(str(container.attrs.get("Image") or container.image))).attrs
     except NotFound:
         image = None
-    facts = Facts(
+    facts = ContainerFacts(
         container.attrs,
         image,
         await engine.info(),

@@ -16,9 +16,9 @@ from husk.dashboard.pages import (
     terminal,
     volumes,
 )
-from husk.dashboard.router import Route
+from husk.dashboard.router import PageRoute
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     *sign_in.ROUTES,
     *home.ROUTES,
     *containers.ROUTES,

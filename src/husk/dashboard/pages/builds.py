@@ -3,7 +3,7 @@
 from husk.api.http.response import Answer
 from husk.dashboard.build_steps import RUNNING, arguments, build, said_of, steps
 from husk.dashboard.rendering import size
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.secret_words import masked
 from husk.dashboard.usage import total
 from husk.dashboard.visit import Visit
@@ -76,7 +76,7 @@ async def prune(visit: Visit) -> Answer:
     )
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/builds", builds),
     page("/builds/cache", cache),
     page("/builds/cache/prune", ask_prune),

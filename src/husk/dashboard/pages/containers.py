@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from husk.api.http.response import Answer
 from husk.client.container import Container
 from husk.dashboard.grouping import grouped
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.visit import Visit
 
 
@@ -25,7 +25,7 @@ async def containers(visit: Visit) -> Answer:
     )
 
 
-def _verb(name: str, done: str, act: Callable[[Container], Awaitable[object]]) -> Route:
+def _verb(name: str, done: str, act: Callable[[Container], Awaitable[object]]) -> PageRoute:
     """A change that can be undone: a button does it at once."""
 
     async def handler(visit: Visit) -> Answer:

@@ -3,7 +3,7 @@
 from husk.api.http.response import Answer
 from husk.client.image import Image
 from husk.dashboard.rendering import size
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.secret_words import masked
 from husk.dashboard.steps import freed, steps
 from husk.dashboard.transfers import PULL, PUSH
@@ -127,7 +127,7 @@ def _path(image: Image) -> str:
     return f"/images/{image.short_id}"
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/images", images),
     change("/images/pull", pull),
     page("/images/prune", ask_prune),

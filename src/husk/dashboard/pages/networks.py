@@ -2,7 +2,7 @@
 
 from husk.api.http.response import Answer
 from husk.dashboard.drawing import LEFT_EDGE, RIGHT_EDGE, WIDTH, picture
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.visit import Visit
 
 
@@ -58,7 +58,7 @@ async def prune(visit: Visit) -> Answer:
     return visit.redirect("/networks", f"Removed: {', '.join(gone) or 'none'}.")
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/networks", networks),
     change("/networks/create", create),
     page("/networks/prune", ask_prune),

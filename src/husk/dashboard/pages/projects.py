@@ -8,7 +8,7 @@ from husk.client.container import Container
 from husk.dashboard.awaiting import until_ready
 from husk.dashboard.drawing import name_of
 from husk.dashboard.grouping import in_order
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.visit import Visit
 from husk.errors import HuskError, NotFound
 
@@ -107,7 +107,7 @@ async def remove(visit: Visit) -> Answer:
     return visit.redirect("/containers", f"The project {name} was removed.")
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     change("/projects/{project}/start", start),
     change("/projects/{project}/stop", stop),
     change("/projects/{project}/restart", restart),

@@ -1,8 +1,8 @@
 """Signing in with a one-time link, and signing out."""
 
 from husk.api.http.response import Answer
-from husk.dashboard.router import Kind, Route
-from husk.dashboard.sessions import Session, TooManyGuesses
+from husk.dashboard.router import PageKind, PageRoute
+from husk.dashboard.sessions import BrowserSession, TooManyGuesses
 from husk.dashboard.site import Site
 from husk.dashboard.visit import HTML, Visit, peer_of
 
@@ -14,7 +14,7 @@ def cookie_name(site: Site) -> str:
     return f"__Secure-husk-{port}" if site.secure else f"husk-{port}"
 
 
-def _cookie(site: Site, session: Session, value: str) -> str:
+def _cookie(site: Site, session: BrowserSession, value: str) -> str:
     cookie = f"{cookie_name(site)}={value}; Path={session.root}/; HttpOnly; SameSite=Strict"
     return cookie + ("; Secure" if site.secure else "")
 
@@ -50,6 +50,6 @@ async def sign_out(visit: Visit) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "/sign-in", sign_in, Kind.OPEN),
-    Route("POST", "/sign-out", sign_out, Kind.CHANGE, of_session=True),
+    PageRoute("GET", "/sign-in", sign_in, PageKind.OPEN),
+    PageRoute("POST", "/sign-out", sign_out, PageKind.CHANGE, of_session=True),
 )

@@ -2,7 +2,7 @@
 
 from husk.api.http.response import Answer
 from husk.client.services import Service, Task
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.visit import Visit
 from husk.errors import InvalidParameter
 from husk.text.digits import read_number
@@ -90,7 +90,7 @@ def _order(task: Task) -> tuple[bool, int, str]:
     return task.desired_state != "running", task.slot, str(task.attrs.get("CreatedAt", ""))
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/services", services),
     page("/services/{service}", service),
     change("/services/{service}/scale", scale),

@@ -8,7 +8,7 @@ from husk.api.http.response import Answer
 from husk.client.events import Event
 from husk.dashboard.drawing import bars
 from husk.dashboard.live import UNSHOWN, brief
-from husk.dashboard.router import Route, page
+from husk.dashboard.router import PageRoute, page
 from husk.dashboard.secret_words import masked
 from husk.dashboard.usage import kinds, largest
 from husk.dashboard.visit import Visit
@@ -80,7 +80,7 @@ async def health(visit: Visit) -> Answer:
     return visit.page("health.html", info=await visit.engine.info(), engine=await visit.engine.version())
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/disk", disk),
     page("/events", events),
     page("/health", health),

@@ -19,7 +19,7 @@ from husk.dashboard.pages.container import found, shown
 from husk.dashboard.router import page, socket
 from husk.dashboard.visit import BEAT, Visit
 from husk.errors import HuskError, InvalidParameter
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 # The better shell of the two that images have.
 _SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh")
@@ -124,7 +124,7 @@ async def _resize(console: Console, message: str) -> None:
     """Resize the console. A message that is no size changes nothing."""
     try:
         columns, rows = decode(message, _Said).resize
-    except Malformed:
+    except MalformedDocument:
         return
     if 0 < columns <= _LARGEST_SIZE and 0 < rows <= _LARGEST_SIZE:
         with suppress(HuskError):  # it has ended meanwhile

@@ -4,7 +4,7 @@ from husk.api.http.response import Answer
 from husk.client.container import Container
 from husk.dashboard.drawing import name_of
 from husk.dashboard.rendering import size
-from husk.dashboard.router import Route, change, page
+from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.usage import unused_volumes, volumes_size
 from husk.dashboard.visit import Visit
 
@@ -74,7 +74,7 @@ def _users(containers: list[Container]) -> dict[str, list[str]]:
     return found
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[PageRoute, ...] = (
     page("/volumes", volumes),
     change("/volumes/create", create),
     page("/volumes/prune", ask_prune),

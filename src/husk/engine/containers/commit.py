@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from husk.engine.containers.config.merge import inherit
 from husk.engine.containers.drivers import Assembly
-from husk.engine.containers.index import Index, Instance, Publish
+from husk.engine.containers.index import ContainerIndex, Instance, Publish
 from husk.engine.containers.pause import Pauser
 from husk.engine.images.changes import apply_changes
 from husk.engine.images.index import platform_of
@@ -17,7 +17,7 @@ from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import CommitOptions, History, Image, ImageConfig, RootFS
+from husk.engine.model.image import CommitOptions, HistoryEntry, Image, ImageConfig, RootFS
 from husk.errors import Conflict, HuskError, NotFound
 from husk.registry.manifest import host_platform
 from husk.registry.reference import Reference
@@ -27,7 +27,9 @@ from husk.storage.layers.store import Layer
 
 
 class Committer:
-    def __init__(self, store: ImageStore, index: Index, assembly: Assembly, pauser: Pauser, publish: Publish) -> None:
+    def __init__(
+        self, store: ImageStore, index: ContainerIndex, assembly: Assembly, pauser: Pauser, publish: Publish
+    ) -> None:
         self._store = store
         self._index = index
         self._assembly = assembly
@@ -123,7 +125,7 @@ class Committer:
         base = self._store.catalog.get(record.image_id)
         platform = platform_of(base) if base else host_platform()
         created = rfc3339(now_ns())
-        step = History(
+        step = HistoryEntry(
             created=created,
             created_by=" ".join(record.config.cmd or []),
             author=options.author,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.config.network_files import hosts_of, resolv_conf_of
-from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.index import ContainerIndex, Instance
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import EndpointRequest
 from husk.engine.networks.connector import Connected
@@ -30,7 +30,7 @@ _PAUSE = 0.5
 
 
 class Connections:
-    def __init__(self, index: Index, networks: Networks, paths: Paths, tasks: Tasks) -> None:
+    def __init__(self, index: ContainerIndex, networks: Networks, paths: Paths, tasks: Tasks) -> None:
         self._index = index
         self._networks = networks
         self._paths = paths

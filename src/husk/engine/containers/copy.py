@@ -18,7 +18,7 @@ import msgspec
 
 from husk.aio import threads
 from husk.engine.containers.drivers import Assembly
-from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.index import ContainerIndex, Instance
 from husk.engine.containers.mounts import Roots
 from husk.engine.containers.shared_files import files_of
 from husk.engine.model.container import Container
@@ -26,10 +26,10 @@ from husk.engine.model.paths import check_length
 from husk.errors import Forbidden, InvalidParameter, NotFound, SystemFault
 from husk.runtime.assembly import sources
 from husk.runtime.spec.users import resolve_user
-from husk.storage.changes import Change, changes
+from husk.storage.changes import FileChange, changes
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
 from husk.storage.workers.answers import FileStatus as FileStatus
-from husk.storage.workers.body import Upload as Upload
+from husk.storage.workers.body import BodyUpload as BodyUpload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
 from husk.storage.workers.jobs import PackJob, PutJob
 from husk.storage.workers.nursery import Nursery
@@ -73,8 +73,10 @@ class _Target(msgspec.Struct, frozen=True):
     clean: str
 
 
-class Copier:
-    def __init__(self, index: Index, assembly: Assembly, roots: Roots, nursery: Nursery, publish: Publish) -> None:
+class ContainerCopier:
+    def __init__(
+        self, index: ContainerIndex, assembly: Assembly, roots: Roots, nursery: Nursery, publish: Publish
+    ) -> None:
         self._index = index
         self._assembly = assembly
         self._roots = roots
@@ -106,14 +108,14 @@ class Copier:
                 worker.stop()
 
     async def write(
-        self, reference: str, path: str, archive: AsyncIterator[bytes] | Upload, *, keep_kinds: bool, as_user: bool
+        self, reference: str, path: str, archive: AsyncIterator[bytes] | BodyUpload, *, keep_kinds: bool, as_user: bool
     ) -> None:
         """Unpack `archive` into the directory `path`. `as_user` gives the files to the container's own user;
         `keep_kinds` refuses to put a file in a directory's place, or a directory in a file's."""
         async with self._at(reference, path) as target:
             record = target.instance.record
             await self._answer(target.binds)
-            upload = archive if isinstance(archive, Upload) else None
+            upload = archive if isinstance(archive, BodyUpload) else None
             job = PutJob(
                 root=str(target.root),
                 binds=target.binds,
@@ -129,7 +131,7 @@ class Copier:
             else:
                 worker = await Worker.start(self._nursery, job)
             try:
-                if not isinstance(archive, Upload):
+                if not isinstance(archive, BodyUpload):
                     with contextlib.suppress(WorkerDied):
                         async for chunk in archive:
                             await worker.write(chunk)
@@ -237,12 +239,12 @@ def _fail(outcome: Answer | None, path: str, reference: str) -> NoReturn:
 class Differ:
     """Finder of the changes that a container has made to its file system since it was created."""
 
-    def __init__(self, index: Index, assembly: Assembly, roots: Roots) -> None:
+    def __init__(self, index: ContainerIndex, assembly: Assembly, roots: Roots) -> None:
         self._index = index
         self._assembly = assembly
         self._roots = roots
 
-    async def changes(self, reference: str) -> list[Change]:
+    async def changes(self, reference: str) -> list[FileChange]:
         record = self._index.find(reference).record
         upper = self._assembly.root(record.id).upper
         return await threads.trees(lambda: changes(str(upper), self._roots.lower(record)))

@@ -14,10 +14,10 @@ from husk.config import ContainerDefaults
 from husk.engine.containers.config import merge, validate
 from husk.engine.containers.config.spec import Extras, block_paths, plan
 from husk.engine.containers.drivers import Assembly, Monitor, Runtimes
-from husk.engine.containers.index import Index, Publish
+from husk.engine.containers.index import ContainerIndex, Publish
 from husk.engine.containers.mounts import MountTaker
 from husk.engine.containers.start import resolve_joined
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.images.service import Images
 from husk.engine.images.store import Pins
 from husk.engine.logs import drivers as log_drivers
@@ -31,10 +31,10 @@ from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import User
+from husk.runtime.spec.document import ProcessUser
 
 
-class Created(Struct, frozen=True):
+class CreatedContainer(Struct, frozen=True):
     container: Container
     warnings: list[str]
 
@@ -43,7 +43,7 @@ class Creator:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         assembly: Assembly,
         images: Images,
         pins: Pins,
@@ -52,7 +52,7 @@ class Creator:
         mounts: MountTaker,
         monitor: Monitor,
         runtimes: Runtimes,
-        host: Host,
+        host: EngineHost,
         publish: Publish,
         log_default: LogConfig,
         defaults: ContainerDefaults,
@@ -87,7 +87,7 @@ class Creator:
         endpoints: dict[str, EndpointRequest],
         platform: str,
         awaited: bool = False,
-    ) -> Created:
+    ) -> CreatedContainer:
         """Validate, resolve the image, take id and name, make volumes, write the record. Nothing stays mounted.
 
         `awaited` as for `Lifecycle.start`, which must follow.
@@ -167,7 +167,7 @@ class Creator:
             warnings.append(foreign)
         if percent:
             warnings.append("linux does not support CPU percent. Percent discarded.")
-        return Created(record, warnings)
+        return CreatedContainer(record, warnings)
 
     def _named_links(self, name: str, links: list[str]) -> list[str]:
         """Links on the default bridge as dockerd shows them: `/db:/web/alias`."""
@@ -186,7 +186,7 @@ class Creator:
     def _warnings(self, record: Container) -> list[str]:
         # The devices may appear until it starts; what this host can limit is known now.
         extras = Extras(block_devices=dict.fromkeys(block_paths(record.host_config), (0, 0)))
-        return plan(record, self._assembly.paths.of(record.id), User(), self._host, extras)[1]
+        return plan(record, self._assembly.paths.of(record.id), ProcessUser(), self._host, extras)[1]
 
     async def _write(self, record: Container, taking: Taking) -> None:
         """Give a new container its directory and its volumes their first content, then write it."""

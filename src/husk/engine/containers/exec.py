@@ -20,8 +20,8 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers.attach import Attachment, Ending
 from husk.engine.containers.config import exec_spec
 from husk.engine.containers.drivers import Drivers, Process
-from husk.engine.containers.index import Companion, Index, Instance, Publish
-from husk.engine.host import Host
+from husk.engine.containers.index import Companion, ContainerIndex, Instance, Publish
+from husk.engine.host import EngineHost
 from husk.engine.logs.records import STDERR, STDOUT
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
@@ -30,7 +30,7 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_di
 from husk.runtime import complaints
 from husk.runtime.supervise.conmon import Bundle
 from husk.runtime.supervise.console import Console
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class ExecRecord(msgspec.Struct, kw_only=True):
     ended_ns: int = 0
 
 
-class Exec:
+class ExecInstance:
     """An exec as it lives in this daemon."""
 
     def __init__(self, record: ExecRecord) -> None:
@@ -79,9 +79,9 @@ class Execs(Companion):
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         drivers: Drivers,
-        host: Host,
+        host: EngineHost,
         publish: Publish,
         tasks: Tasks,
     ) -> None:
@@ -93,7 +93,7 @@ class Execs(Companion):
         self._host = host
         self._publish = publish
         self._tasks = tasks
-        self._execs: dict[str, Exec] = {}
+        self._execs: dict[str, ExecInstance] = {}
 
     # --- looking
 
@@ -104,10 +104,10 @@ class Execs(Companion):
         """Ids of the container's execs that have not ended, in the order they were made."""
         return [e.record.id for e in self._of(container_id) if e.record.exit_code is None]
 
-    def _of(self, container_id: str) -> Iterator[Exec]:
+    def _of(self, container_id: str) -> Iterator[ExecInstance]:
         return (e for e in list(self._execs.values()) if e.record.container_id == container_id)
 
-    def _find(self, exec_id: str) -> Exec:
+    def _find(self, exec_id: str) -> ExecInstance:
         found = self._execs.get(exec_id)
         if found is None or not self._index.has(found.record.container_id):
             raise NotFound(f"No such exec instance: {exec_id}")
@@ -132,13 +132,13 @@ class Execs(Companion):
         if user and not (user.isascii() and user.isdigit()):
             await asyncio.to_thread(exec_spec.find_user, self._assembly.root(container.id), container, user)
 
-    def _create(self, container: Container, config: ExecConfig, probe: bool) -> Exec:
+    def _create(self, container: Container, config: ExecConfig, probe: bool) -> ExecInstance:
         # Most are started at once.
         self._monitor.expect()
         self._forget_old()
         complete = exec_spec.complete(config, container)
         record = ExecRecord(id=os.urandom(32).hex(), container_id=container.id, config=complete, probe=probe)
-        made = self._execs[record.id] = Exec(record)
+        made = self._execs[record.id] = ExecInstance(record)
         self._tell(container, f"exec_create: {_command(complete)}", record)
         return made
 
@@ -178,7 +178,7 @@ class Execs(Companion):
             self._tasks.spawn(making.result().close(), "leave exec")
 
     async def _start(
-        self, found: Exec, instance: Instance, attach: bool, tty: bool, size: list[int] | None
+        self, found: ExecInstance, instance: Instance, attach: bool, tty: bool, size: list[int] | None
     ) -> Attachment:
         self._monitor.expect()
         record, container = found.record, instance.record
@@ -231,7 +231,7 @@ class Execs(Companion):
             command=record.config.cmd[0],
         )
 
-    async def _watch(self, found: Exec, instance: Instance, monitor: Process) -> None:
+    async def _watch(self, found: ExecInstance, instance: Instance, monitor: Process) -> None:
         try:
             await monitor.wait()
         finally:
@@ -243,7 +243,7 @@ class Execs(Companion):
         self._tell(instance.record, "exec_die", record, exitCode=str(record.exit_code))
         await asyncio.to_thread(self._monitor.discard, bundle)
 
-    def _finish(self, found: Exec, code: int) -> None:
+    def _finish(self, found: ExecInstance, code: int) -> None:
         found.record.running = False
         found.record.exit_code = code
         found.record.ended_ns = now_ns()
@@ -251,7 +251,7 @@ class Execs(Companion):
 
     # --- talking
 
-    def _attachment(self, found: Exec, instance: Instance, console: Console | None, tty: bool) -> Attachment:
+    def _attachment(self, found: ExecInstance, instance: Instance, console: Console | None, tty: bool) -> Attachment:
         config = found.record.config
         streams = {STDOUT: config.attach_stdout, STDERR: config.attach_stderr}
         carrying: asyncio.Task[None] | None = None
@@ -335,7 +335,7 @@ class Execs(Companion):
                 await asyncio.to_thread(self._monitor.discard, Bundle(container_id="", directory=directory))
 
     def _adopt(self, record: ExecRecord) -> bool:
-        found = Exec(record)
+        found = ExecInstance(record)
         code = self._monitor.exit_status(self._bundle(record, attached=False))
         if self._processes.start_time(record.monitor_pid) == record.monitor_started:
             watched = self._processes.open(record.monitor_pid)
@@ -369,7 +369,7 @@ class Execs(Companion):
         self._publish(container, action, execID=record.id, **attributes)
 
 
-async def _carry(console: Console, attachment: Attachment, found: Exec) -> None:
+async def _carry(console: Console, attachment: Attachment, found: ExecInstance) -> None:
     """The exit code is known before the client sees the end: it asks for it next."""
     try:
         while (chunk := await console.read()) is not None:
@@ -407,5 +407,5 @@ def _command(config: ExecConfig) -> str:
 def _read(text: bytes | None) -> ExecRecord | None:
     try:
         return None if text is None else decode(text, ExecRecord)
-    except Malformed:
+    except MalformedDocument:
         return None

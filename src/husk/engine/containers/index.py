@@ -39,8 +39,9 @@ class Exit(msgspec.Struct, frozen=True):
 class Instance:
     """A container as it lives in this daemon: its record and what only memory holds.
 
-    The record is frozen. Work under way makes others in the draft; what `Index` has written is believed. With the lock
-    held, as is a change of `life`, by the transitions of `states` alone, except for the mark of a removal.
+    The record is frozen. Work under way makes others in the draft; what `ContainerIndex` has written is
+    believed. With the lock held, as is a change of `life`, by the transitions of `states` alone, except for the mark of
+    a removal.
     """
 
     def __init__(self, record: Container, tasks: Tasks, life: states.Life = states.UNSETTLED) -> None:
@@ -164,7 +165,7 @@ def _resolve(futures: set[asyncio.Future[Exit]] | None, exit: Exit) -> None:
             future.set_result(exit)
 
 
-class Index:
+class ContainerIndex:
     """The one owner of container records."""
 
     def __init__(self, state: StateStore, tasks: Tasks) -> None:

@@ -18,9 +18,9 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers import health, pause, states
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, Process, bundle_of
-from husk.engine.containers.index import Companion, Exit, Index, Instance, Publish
+from husk.engine.containers.index import Companion, ContainerIndex, Exit, Instance, Publish
 from husk.engine.containers.release import Releaser
-from husk.engine.containers.remove import Remover
+from husk.engine.containers.remove import ContainerRemover
 from husk.engine.model.clock import now_ns, parse_rfc3339, rfc3339
 from husk.engine.model.container import Container
 from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotModified, SystemFault, full_disk
@@ -41,11 +41,11 @@ class Lifecycle:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         drivers: Drivers,
         starter: "Callable[[], Starter]",
         releaser: Releaser,
-        remover: Remover,
+        remover: ContainerRemover,
         companions: Sequence[Companion],
         publish: Publish,
         tasks: Tasks,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.filters import Filters
-from husk.engine.networks.port_requests import Ports, PortSet, exposed
+from husk.engine.networks.port_requests import PortRange, PortSet, exposed
 from husk.errors import InvalidParameter
 from husk.text.patterns import pattern
 from husk.text.re2 import Finder
@@ -112,7 +112,7 @@ def _known(key: str, what: str, values: list[str], accepted: tuple[str, ...]) ->
             )
 
 
-def _exposed(container: Container) -> Iterable[Ports]:
+def _exposed(container: Container) -> Iterable[PortRange]:
     """The ports of a container that runs on a network; to dockerd one that does not has none."""
     if container.state.status not in ("running", "paused") or not container.sandbox_path:
         return ()

@@ -21,7 +21,7 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers.config.mounts import declared, inherited, wanted_mounts
 from husk.engine.containers.drivers import Assembly, Layers, Root
 from husk.engine.containers.drivers import Volumes as MountedVolumes
-from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.index import ContainerIndex, Instance
 from husk.engine.images.service import Images
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Mount, VolumeOptions
@@ -68,7 +68,7 @@ class Stager:
 class Roots:
     """Mounts of containers' roots: one is there for whoever works in it, and is unmounted behind the last one."""
 
-    def __init__(self, index: Index, assembly: Assembly, layers: Layers, stager: Stager) -> None:
+    def __init__(self, index: ContainerIndex, assembly: Assembly, layers: Layers, stager: Stager) -> None:
         self._index = index
         self._assembly = assembly
         self._layers = layers
@@ -134,7 +134,9 @@ class Roots:
 class MountTaker:
     """Gives a new container its mount points, with the volumes, images and directories that they name."""
 
-    def __init__(self, index: Index, assembly: Assembly, roots: Roots, volumes: Volumes, images: Images) -> None:
+    def __init__(
+        self, index: ContainerIndex, assembly: Assembly, roots: Roots, volumes: Volumes, images: Images
+    ) -> None:
         self._index = index
         self._assembly = assembly
         self._roots = roots

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Monitor, bundle_of
-from husk.engine.containers.index import Companion, Index, Instance
+from husk.engine.containers.index import Companion, ContainerIndex, Instance
 from husk.engine.model.container import Container
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
@@ -26,7 +26,12 @@ _ATTEMPTS, _PAUSE = 50, 0.02
 
 class MemoryWatch(Companion):
     def __init__(
-        self, index: Index, paths: Paths, monitor: Monitor, publish: Callable[[Container, str], None], tasks: Tasks
+        self,
+        index: ContainerIndex,
+        paths: Paths,
+        monitor: Monitor,
+        publish: Callable[[Container, str], None],
+        tasks: Tasks,
     ) -> None:
         self._index = index
         self._paths = paths

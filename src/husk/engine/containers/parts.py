@@ -9,15 +9,15 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers.drivers import Drivers
 from husk.engine.containers.exec import Execs
 from husk.engine.containers.health import Prober
-from husk.engine.containers.index import Companion, Index, Publish
+from husk.engine.containers.index import Companion, ContainerIndex, Publish
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.mounts import Roots, Stager
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
-from husk.engine.containers.remove import Remover
+from husk.engine.containers.remove import ContainerRemover
 from husk.engine.containers.restore import Restorer
 from husk.engine.containers.stop import Stopper
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.images.store import ImageStore
 from husk.engine.networks.service import Networks
 from husk.runtime.assembly.assembly import Assembly
@@ -28,7 +28,7 @@ from husk.watch import Watch
 if TYPE_CHECKING:
     from husk.engine.containers.commit import Committer
     from husk.engine.containers.connect import Connections
-    from husk.engine.containers.copy import Copier, Differ
+    from husk.engine.containers.copy import ContainerCopier, Differ
     from husk.engine.containers.start import Starter
     from husk.engine.containers.stats import Statistics
     from husk.engine.containers.top import Top
@@ -39,9 +39,9 @@ class Parts:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         drivers: Drivers,
-        host: Host,
+        host: EngineHost,
         publish: Publish,
         tasks: Tasks,
         release_layers: Callable[[list[str]], Awaitable[object]],
@@ -58,7 +58,7 @@ class Parts:
         self.releaser = Releaser(assembly, runtimes, drivers.networks, stager, tasks)
         self.pauser = Pauser(index, assembly, runtimes, publish, self.companions)
         self.stopper = Stopper(index, assembly, self.pauser, publish)
-        self.remover = Remover(
+        self.remover = ContainerRemover(
             index=index,
             assembly=assembly,
             releaser=self.releaser,
@@ -109,7 +109,7 @@ class LateParts:
         parts: Parts,
         assembly: Assembly,
         runtimes: Runtimes,
-        host: Host,
+        host: EngineHost,
         networks: Networks,
         image_store: ImageStore,
         nursery: Nursery,
@@ -125,10 +125,10 @@ class LateParts:
         self._publish = publish
 
     @cached_property
-    def copier(self) -> "Copier":
-        from husk.engine.containers.copy import Copier
+    def copier(self) -> "ContainerCopier":
+        from husk.engine.containers.copy import ContainerCopier
 
-        return Copier(self._parts.index, self._assembly, self._parts.roots, self._nursery, self._publish)
+        return ContainerCopier(self._parts.index, self._assembly, self._parts.roots, self._nursery, self._publish)
 
     @cached_property
     def differ(self) -> "Differ":

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Runtimes
-from husk.engine.containers.index import Companion, Index, Instance, Publish
+from husk.engine.containers.index import Companion, ContainerIndex, Instance, Publish
 from husk.engine.model.container import Container
 from husk.errors import Conflict
 
@@ -18,7 +18,7 @@ from husk.errors import Conflict
 class Pauser:
     def __init__(
         self,
-        index: Index,
+        index: ContainerIndex,
         assembly: Assembly,
         runtimes: Runtimes,
         publish: Publish,

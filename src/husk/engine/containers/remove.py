@@ -10,7 +10,7 @@ from husk.aio import threads
 from husk.aio.tasks import Tasks
 from husk.engine.containers import states
 from husk.engine.containers.drivers import Assembly, Volumes
-from husk.engine.containers.index import Exit, Index, Instance, Publish
+from husk.engine.containers.index import ContainerIndex, Exit, Instance, Publish
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.stop import Stopper
 from husk.engine.model.events import Events
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 _STOP_FIRST = ": stop the container before removing or force remove"
 
 
-class Remover:
+class ContainerRemover:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         assembly: Assembly,
         releaser: Releaser,
         stopper: Stopper,
@@ -110,20 +110,20 @@ class Remover:
         instance.announce_removal(exit)
 
 
-class Pruned(Struct, frozen=True):
+class PrunedContainers(Struct, frozen=True):
     ids: list[str]
     reclaimed: int
 
 
 class ContainerPruner:
-    def __init__(self, index: Index, assembly: Assembly, remover: Remover, events: Events) -> None:
+    def __init__(self, index: ContainerIndex, assembly: Assembly, remover: ContainerRemover, events: Events) -> None:
         self._index = index
         self._assembly = assembly
         self._remover = remover
         self._events = events
         self._busy = False
 
-    async def prune(self, filters: Filters) -> Pruned:
+    async def prune(self, filters: Filters) -> PrunedContainers:
         """Remove every container that does not run and that the filters (`until`, `label`, `label!`) choose."""
         until = filters.until()
         if self._busy:
@@ -143,7 +143,7 @@ class ContainerPruner:
         finally:
             self._busy = False
         self._events.publish("container", "prune", "", {"reclaimed": str(reclaimed)})
-        return Pruned(ids, reclaimed)
+        return PrunedContainers(ids, reclaimed)
 
     def _chosen(self, instance: Instance, filters: Filters, until: int | None) -> bool:
         record = instance.record

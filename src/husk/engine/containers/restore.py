@@ -15,11 +15,11 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers import health, states
 from husk.engine.containers.config import restart_policy
 from husk.engine.containers.drivers import Drivers, bundle_of
-from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.index import ContainerIndex, Instance
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.pause import Pauser
 from husk.engine.containers.release import Releaser
-from husk.engine.containers.remove import Remover
+from husk.engine.containers.remove import ContainerRemover
 from husk.engine.model.container import ZERO_TIME
 from husk.errors import HuskError
 
@@ -30,12 +30,12 @@ class Restorer:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         drivers: Drivers,
         lifecycle: Lifecycle,
         pauser: Pauser,
         releaser: Releaser,
-        remover: Remover,
+        remover: ContainerRemover,
         tasks: Tasks,
     ) -> None:
         self._index = index

@@ -12,11 +12,11 @@ from husk.aio import threads
 from husk.config import ContainerDefaults
 from husk.engine.containers.attach import Attachment
 from husk.engine.containers.drivers import Assembly, Console, bundle_of
-from husk.engine.containers.index import Exit, Index, Instance, Publish
+from husk.engine.containers.index import ContainerIndex, Exit, Instance, Publish
 from husk.engine.containers.lifecycle import Lifecycle
 from husk.engine.containers.listing import select
 from husk.engine.containers.pause import Pauser
-from husk.engine.containers.remove import Remover
+from husk.engine.containers.remove import ContainerRemover
 from husk.engine.containers.shared_files import files_of
 from husk.engine.containers.stop import Stopper
 from husk.engine.images.service import Images
@@ -35,7 +35,7 @@ from husk.runtime.supervise.conmon import Monitor
 from husk.watch import Watch
 
 if TYPE_CHECKING:
-    from husk.engine.containers.create import Created, Creator
+    from husk.engine.containers.create import CreatedContainer, Creator
 
 T = TypeVar("T")
 
@@ -49,12 +49,12 @@ class Containers:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         creator: "Callable[[], Creator]",
         lifecycle: Lifecycle,
         stopper: Stopper,
         pauser: Pauser,
-        remover: Remover,
+        remover: ContainerRemover,
         assembly: Assembly,
         images: Images,
         monitor: Monitor,
@@ -88,7 +88,7 @@ class Containers:
         platform: str,
         *,
         awaited: bool = False,
-    ) -> "Created":
+    ) -> "CreatedContainer":
         """`awaited` as for `start`, which must follow."""
         with self._watch.action("create", image=config.image):
             return await self._creator.create(name, config, host_config, endpoints, platform, awaited)

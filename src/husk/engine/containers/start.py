@@ -15,9 +15,9 @@ from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
 from husk.engine.containers.drivers import Assembly, Attended, Console, Drivers, bundle_of
-from husk.engine.containers.index import Companion, Index, Instance
+from husk.engine.containers.index import Companion, ContainerIndex, Instance
 from husk.engine.containers.mounts import Stager
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import DeviceMapping, HostConfig
 from husk.engine.networks import links
@@ -28,7 +28,7 @@ from husk.runtime.oci import OCIRuntime
 from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.spec.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.spec.document import Device, DeviceRule, oci_spec, resolve_user
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies, Created
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies, CreatedProcess
 
 Finder = Callable[[str], Container]
 Lower = Callable[[Container], Sequence[str]]
@@ -39,9 +39,9 @@ class Starter:
     def __init__(
         self,
         *,
-        index: Index,
+        index: ContainerIndex,
         drivers: Drivers,
-        host: Host,
+        host: EngineHost,
         stager: Stager,
         lower: Lower,
     ) -> None:
@@ -84,7 +84,7 @@ class Starter:
             apart = Apart(copies, otherwise) if copies is not None else None
             attended = await self._attended(instance, bundle, runtime, apart) if awaited else None
             if attended is not None:
-                created = Created(attended.pid, attended.keeper)
+                created = CreatedProcess(attended.pid, attended.keeper)
             else:
                 created = await self._monitor.create(bundle, runtime, apart=apart)
         finally:
@@ -98,7 +98,12 @@ class Starter:
             raise
 
     async def _let_run(
-        self, instance: Instance, created: Created, attended: Attended | None, runtime: OCIRuntime, bundle: Bundle
+        self,
+        instance: Instance,
+        created: CreatedProcess,
+        attended: Attended | None,
+        runtime: OCIRuntime,
+        bundle: Bundle,
     ) -> None:
         """The container is made: take note of it, connect those who listen, and let its process begin."""
         record = instance.draft.record
@@ -133,7 +138,7 @@ class Starter:
             return None
         return await self._keeper.create(bundle, runtime, apart)
 
-    def _needs(self, record: Container) -> "Needs | None":
+    def _needs(self, record: Container) -> "MountNeeds | None":
         """Return the container's needs of all that is mounted on the host; None when they cannot be told."""
         paths, ipc_mode = self._assembly.paths, record.host_config.ipc_mode
         own = [str(self._assembly.root(record.id).merged)]
@@ -158,7 +163,7 @@ class Starter:
                 return None  # it has the mounts of all containers in it
             else:
                 binds[point.destination] = Bring(point.source, f"{paths.bundle(record.id)}/bound-{number}")
-        return Needs(list(dict.fromkeys(own)), binds)
+        return MountNeeds(list(dict.fromkeys(own)), binds)
 
     async def _sources(self, record: Container) -> dict[str, tuple[str, ...]]:
         """Return the flags with which the host has mounted the sources of the container's mounts, by destination.
@@ -263,7 +268,7 @@ def _source(point: MountPoint, source: str) -> tuple[str, ...] | None:
         return None  # what is wrong with a source, a link to nowhere perhaps, the runtime says best
 
 
-class Needs(Struct, frozen=True):
+class MountNeeds(Struct, frozen=True):
     """The mount points of the daemon's that a container is made of, and what it binds of the host, by destination."""
 
     mounts: list[str]
@@ -298,7 +303,7 @@ def wanted_devices(
     return tuple(devices.values()), tuple(rules)
 
 
-class Joined(Struct, frozen=True):
+class JoinedNamespaces(Struct, frozen=True):
     """Paths of the namespaces to join by OCI type, and the host's directory that becomes /dev/shm, if any."""
 
     namespaces: dict[str, str]
@@ -316,7 +321,7 @@ def resolve_joined(host_config: HostConfig, find: Finder) -> HostConfig:
     return replace(host_config, **found) if found else host_config
 
 
-def join(record: Container, assembly: Assembly, find: Finder) -> Joined:
+def join(record: Container, assembly: Assembly, find: Finder) -> JoinedNamespaces:
     """Find all that a starting container shares; the others must run. Makes its own /dev/shm if it is to be shared."""
     namespaces = {}
     shm = ""
@@ -336,7 +341,7 @@ def join(record: Container, assembly: Assembly, find: Finder) -> Joined:
             shm = str(assembly.paths.shm(donor.id))
     elif mode == "shareable":
         shm = str(assembly.make_shm(record.id, record.host_config.shm_size))
-    return Joined(namespaces, shm)
+    return JoinedNamespaces(namespaces, shm)
 
 
 def _donor(kind: str, mode: str, find: Finder) -> Container | None:

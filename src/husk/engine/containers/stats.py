@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from husk.engine.containers.index import Index, Instance
+from husk.engine.containers.index import ContainerIndex, Instance
 from husk.engine.model.clock import now_ns
 from husk.engine.model.container import Container
 from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.assembly.usage import CPU, BriefUsage, Interface, Usage
+from husk.runtime.assembly.usage import CPU, BriefUsage, Interface, ResourceUsage
 
 PERIOD = 1.0
 
@@ -21,11 +21,11 @@ Mode = Literal["stream", "once", "one-shot"]
 
 class Measurement(msgspec.Struct, frozen=True):
     time_ns: int
-    usage: Usage
+    usage: ResourceUsage
     interfaces: dict[str, Interface] | None
 
 
-class Sample(msgspec.Struct, frozen=True):
+class StatsSample(msgspec.Struct, frozen=True):
     """One line for the client: what is used now (nothing while it does not run) and what the processors did before."""
 
     container: Container
@@ -34,7 +34,7 @@ class Sample(msgspec.Struct, frozen=True):
     before: CPU | None = None
 
 
-class Runner(msgspec.Struct, frozen=True):
+class RunningContainer(msgspec.Struct, frozen=True):
     """A container that runs, and where its numbers are. `pid` is 0 where it has no network of its own."""
 
     id: str
@@ -44,7 +44,7 @@ class Runner(msgspec.Struct, frozen=True):
     pid: int
 
 
-def brief(runners: Sequence[Runner], deadline: float) -> list[tuple[Runner, BriefUsage]]:
+def brief(runners: Sequence[RunningContainer], deadline: float) -> list[tuple[RunningContainer, BriefUsage]]:
     """A few numbers of each, until `deadline` (of the monotonic clock): who comes after that is left out. One that
     has ended meanwhile is, too. For a thread: it reads files."""
     found = []
@@ -57,16 +57,16 @@ def brief(runners: Sequence[Runner], deadline: float) -> list[tuple[Runner, Brie
 
 
 class Statistics:
-    def __init__(self, index: Index, paths: Paths) -> None:
+    def __init__(self, index: ContainerIndex, paths: Paths) -> None:
         self._index = index
         self._paths = paths
 
-    def samples(self, reference: str, mode: Mode) -> AsyncIterator[Sample]:
+    def samples(self, reference: str, mode: Mode) -> AsyncIterator[StatsSample]:
         """`stream`: one every second until the container is removed. `once`: one, a second after the first reading,
         because usage is a difference. `one-shot`: one at once, without a difference."""
         return self._samples(self._index.find(reference), mode)
 
-    def runners(self) -> list[Runner]:
+    def runners(self) -> list[RunningContainer]:
         """All containers that run, those that are paused too."""
         found = []
         for instance in self._index:
@@ -78,7 +78,7 @@ class Statistics:
                 )
                 path = self._paths.cgroup(record.id, host_config.cgroup_parent)
                 pid = record.state.pid if own_network else 0
-                found.append(Runner(record.id, record.name, record.config.image, path, pid))
+                found.append(RunningContainer(record.id, record.name, record.config.image, path, pid))
         return found
 
     def states(self) -> dict[str, int]:
@@ -89,19 +89,19 @@ class Statistics:
             found[status] = found.get(status, 0) + 1
         return found
 
-    async def _samples(self, instance: Instance, mode: Mode) -> AsyncIterator[Sample]:
+    async def _samples(self, instance: Instance, mode: Mode) -> AsyncIterator[StatsSample]:
         removed = instance.removal()
         try:
             before = await self._measure(instance)
             if mode != "stream" and (before is None or mode == "one-shot"):
-                yield Sample(instance.record, before)
+                yield StatsSample(instance.record, before)
                 return
             while True:
                 done, _ = await asyncio.wait({removed}, timeout=PERIOD)
                 if done:
                     return
                 now = await self._measure(instance)
-                yield Sample(
+                yield StatsSample(
                     instance.record,
                     now,
                     before.time_ns if now and before else 0,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from husk.engine.containers import pause, states
 from husk.engine.containers.drivers import Assembly
-from husk.engine.containers.index import Exit, Index, Instance, Publish
+from husk.engine.containers.index import ContainerIndex, Exit, Instance, Publish
 from husk.engine.containers.pause import Pauser
 from husk.engine.model.signals import parse_signal, stop_signal
 from husk.errors import Conflict, HuskError, NotModified, SystemFault
@@ -24,7 +24,7 @@ KILL_PATIENCE = 10.0
 
 
 class Stopper:
-    def __init__(self, index: Index, assembly: Assembly, pauser: Pauser, publish: Publish) -> None:
+    def __init__(self, index: ContainerIndex, assembly: Assembly, pauser: Pauser, publish: Publish) -> None:
         self._index = index
         self._assembly = assembly
         self._pauser = pauser

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from husk.engine.containers.index import Index
+from husk.engine.containers.index import ContainerIndex
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter, SystemFault
 from husk.runtime import process
@@ -25,18 +25,18 @@ _FALSE_PID = pattern(r"\s(\S*)=\s*(PID\S*)")
 _BLANKS = pattern(r"[\t\v\f\r ]+")
 
 
-class Table(Struct, frozen=True):
+class ProcessTable(Struct, frozen=True):
     titles: list[str]
     processes: list[list[str]]
 
 
 class Top:
-    def __init__(self, index: Index, paths: Paths, publish: Callable[[Container, str], None]) -> None:
+    def __init__(self, index: ContainerIndex, paths: Paths, publish: Callable[[Container, str], None]) -> None:
         self._index = index
         self._paths = paths
         self._publish = publish
 
-    async def top(self, reference: str, arguments: str) -> Table:
+    async def top(self, reference: str, arguments: str) -> ProcessTable:
         words = check(arguments or DEFAULT_ARGUMENTS)
         instance = self._index.find(reference)
         record = instance.record
@@ -70,7 +70,7 @@ def check(arguments: str) -> list[str]:
     return arguments.split(" ")
 
 
-def parse(text: str, pids: Collection[int]) -> Table:
+def parse(text: str, pids: Collection[int]) -> ProcessTable:
     """The lines of `ps` that belong to `pids`; those of a process' threads, whose id is `-`, go with it."""
     first, *lines = text.split("\n")
     titles = _fields(first)
@@ -92,7 +92,7 @@ def parse(text: str, pids: Collection[int]) -> Table:
         if belongs:
             last = len(titles) - 1
             chosen.append([*fields[:last], " ".join(fields[last:])])
-    return Table(titles, chosen)
+    return ProcessTable(titles, chosen)
 
 
 def _fields(line: str) -> list[str]:

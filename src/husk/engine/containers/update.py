@@ -8,15 +8,15 @@ from msgspec import structs
 
 from husk.engine.containers.config import validate
 from husk.engine.containers.config.spec import plan
-from husk.engine.containers.index import Index
-from husk.engine.host import Host
+from husk.engine.containers.index import ContainerIndex
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig
 from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.runtimes import Runtimes
-from husk.runtime.spec.document import ContainerSpec, User, oci_resources
+from husk.runtime.spec.document import ProcessUser, RuntimeContainer, oci_resources
 
 # Zero means "leave it as it is", as with dockerd.
 _LIMITS = (
@@ -27,7 +27,12 @@ _LIMITS = (
 
 class Updater:
     def __init__(
-        self, index: Index, paths: Paths, runtimes: Runtimes, host: Host, publish: Callable[[Container, str], None]
+        self,
+        index: ContainerIndex,
+        paths: Paths,
+        runtimes: Runtimes,
+        host: EngineHost,
+        publish: Callable[[Container, str], None],
     ) -> None:
         self._index = index
         self._paths = paths
@@ -63,11 +68,11 @@ class Updater:
         self._publish(record, "update")
         return ignored + [warning for warning in warnings if warning not in known]
 
-    def _plan(self, record: Container, host_config: HostConfig) -> tuple[ContainerSpec, list[str]]:
+    def _plan(self, record: Container, host_config: HostConfig) -> tuple[RuntimeContainer, list[str]]:
         changed = structs.replace(record, host_config=host_config)
-        return plan(changed, self._paths.of(record.id), User(), self._host)
+        return plan(changed, self._paths.of(record.id), ProcessUser(), self._host)
 
-    async def _apply(self, record: Container, before: ContainerSpec, after: ContainerSpec) -> None:
+    async def _apply(self, record: Container, before: RuntimeContainer, after: RuntimeContainer) -> None:
         runtime, v2 = self._runtimes.of(record.host_config.runtime), self._host.cgroup_v2
         group = self._paths.cgroup(record.id, record.host_config.cgroup_parent)
         try:

@@ -25,7 +25,7 @@ from husk.registry.manifest import (
     referenced,
 )
 from husk.registry.reference import Reference
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 DOCKER_LIST = "manifest.json"
 OCI_LIST = "index.json"
@@ -124,7 +124,7 @@ def _docker_members(
 ) -> list[ArchivedImage | ArchivedIndex]:
     try:
         entries = decode(documents[DOCKER_LIST], list[_DockerEntry])
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid {DOCKER_LIST}: {error}") from error
     described = _layout_beside(documents, has, platforms)
     manifests = {each.config: each.manifest for each in described if isinstance(each, ArchivedImage)}
@@ -168,7 +168,7 @@ def _oci_members(
 ) -> list[ArchivedImage | ArchivedIndex]:
     try:
         entries = decode(documents[OCI_LIST], _OCIList).manifests
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"invalid {OCI_LIST}: {error}") from error
     if not entries:
         raise InvalidParameter(f"there is no image in this archive: its {OCI_LIST} is empty")

@@ -9,7 +9,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.model.image import Image
 from husk.errors import SystemFault
 from husk.registry.manifest import Descriptor, referenced
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 IN_TOTO = "application/vnd.in-toto+json"
 PREDICATE = "in-toto.io/predicate-type"
@@ -47,6 +47,6 @@ async def _statement(descriptor: Descriptor, store: ImageStore) -> bytes:
     body = await store.blobs.read(descriptor.digest)
     try:
         decode(body)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise SystemFault(f"the attestation {descriptor.digest} is no JSON: {error}") from error
     return body

@@ -8,7 +8,7 @@ from husk.engine.images.make import make_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 from husk.registry import reference as references
 from husk.registry.manifest import host_platform
 from husk.storage.busybox import root_file_system
@@ -35,7 +35,7 @@ async def make_busybox(store: ImageStore) -> bool:
         created=rfc3339(created),
         config=ContainerConfig(cmd=["sh"], env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]),
         rootfs=RootFS(diff_ids=[layer.diff_id]),
-        history=[History(created=rfc3339(created), created_by="husk: the host's static busybox")],
+        history=[HistoryEntry(created=rfc3339(created), created_by="husk: the host's static busybox")],
     )
     image = await make_image(store.blobs, document, [layer])
     await store.catalog.add(replace(image, last_tagged=rfc3339(created)), references.parse(NAME))

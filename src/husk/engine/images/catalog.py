@@ -27,7 +27,7 @@ _HEX = pattern(r"[0-9a-f]{1,64}")
 _ID = pattern(r"[0-9a-f]{64}")
 
 
-class Found(NamedTuple):
+class FoundImage(NamedTuple):
     """The meaning of a client's text: one image, and the index that the text stands for, if it does."""
 
     image: Image
@@ -75,13 +75,13 @@ class ImageCatalog:
     def find(self, text: str) -> Image:
         return self.look_up(text).image
 
-    def look_up(self, text: str) -> Found:
+    def look_up(self, text: str) -> FoundImage:
         """By full id, name, digest reference, or unique leading part of an id, in that order."""
         if (image := self._images.get(text) or self._images.get("sha256:" + text)) is not None:
             return self._by_id(image)
         index = self._indexes.get(text) or self._indexes.get("sha256:" + text)
         if index is not None and (default := self.default_of(index)) is not None:
-            return Found(default, index)
+            return FoundImage(default, index)
         if _ID.fullmatch(text):
             raise NotFound(f"No such image: sha256:{text}")
         reference = references.parse(text).tagged()
@@ -96,22 +96,22 @@ class ImageCatalog:
                 raise InvalidParameter(f"multiple IDs found with provided prefix: {text}")
         raise NotFound(f"No such image: {reference.familiar}")
 
-    def _named(self, reference: Reference) -> Found | None:
+    def _named(self, reference: Reference) -> FoundImage | None:
         names = [reference]
         if reference.digest:
             # name:tag@digest and name@<image id> mean the image of that digest.
             names.append(Reference(reference.domain, reference.path, digest=reference.digest))
         for name in names:
             if (image := self.by_name(name)) is not None:
-                return Found(image, self.index_by_name(name))
+                return FoundImage(image, self.index_by_name(name))
         image = self._images.get(reference.digest)
         known = image is not None and any(n.name == reference.name for n in self.names(image))
         return self._by_id(image) if image is not None and known else None
 
-    def _by_id(self, image: Image) -> Found:
+    def _by_id(self, image: Image) -> FoundImage:
         """An id means the index that it is shown for, unless the image has a name of its own."""
         shown = self.shown_by(image)
-        return Found(image, shown[0] if shown and not self.is_named(image) else None)
+        return FoundImage(image, shown[0] if shown and not self.is_named(image) else None)
 
     def is_named(self, thing: Image | ImageIndex) -> bool:
         """Return True if a name points to this very image or index."""
@@ -165,7 +165,7 @@ class ImageCatalog:
         """All indexes that an image is in."""
         return [index for index in self._indexes.values() if image.id in index.images]
 
-    def candidates(self, found: Found) -> list[Candidate]:
+    def candidates(self, found: FoundImage) -> list[Candidate]:
         """List the images that can be chosen from: all of an index that are here, or one image."""
         image, index = found
         return self._offered(index) if index is not None else [(platform_of(image), image)]

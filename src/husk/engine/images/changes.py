@@ -11,7 +11,7 @@ from husk.engine.model.container_config import ContainerConfig, HealthConfig
 from husk.engine.model.paths import clean
 from husk.engine.model.signals import parse_signal
 from husk.errors import InvalidParameter
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.patterns import pattern
 
 _PORT = pattern(r"(\d{1,5})(?:-(\d{1,5}))?(?:/(tcp|udp|sctp))?", re.ASCII | re.IGNORECASE)
@@ -59,7 +59,7 @@ def _json_words(text: str) -> list[str] | None:
     """The words of the JSON form; None if the text is not in that form."""
     try:
         return decode(text.encode(), list[str])
-    except Malformed:
+    except MalformedDocument:
         return None
 
 

@@ -42,7 +42,7 @@ class Records(msgspec.Struct):
         return {image.id, *(index.digest for index in self.indexes.values() if image.id in index.images)}
 
 
-class Verdict(msgspec.Struct):
+class ImageFindings(msgspec.Struct):
     """The problems found, and the lists that `repair` works through; leftovers need no list."""
 
     problems: list[Problem] = msgspec.field(default_factory=list)
@@ -58,9 +58,9 @@ class Verdict(msgspec.Struct):
     broken_layers: set[str] = msgspec.field(default_factory=set)
 
 
-def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable[[Container], bool]) -> Verdict:
+def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable[[Container], bool]) -> ImageFindings:
     """`busy` tells whether a container's root is mounted at the moment, so that its layers must not be exchanged."""
-    verdict = Verdict()
+    verdict = ImageFindings()
     _judge_layers(verdict, records, blobs, layers, busy)
     for image in records.images.values():
         _judge_image(verdict, records, blobs, layers, image)
@@ -73,7 +73,7 @@ def judge(records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable
 
 
 def _judge_layers(
-    verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable[[Container], bool]
+    verdict: ImageFindings, records: Records, blobs: BlobFacts, layers: LayerFacts, busy: Callable[[Container], bool]
 ) -> None:
     for key, why in layers.wrong_records.items():
         verdict.wrong_layers.append(key)
@@ -103,7 +103,7 @@ def _judge_layers(
     verdict.damaged_blobs = sorted(blobs.damaged)
 
 
-def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts, image: Image) -> None:
+def _judge_image(verdict: ImageFindings, records: Records, blobs: BlobFacts, layers: LayerFacts, image: Image) -> None:
     subject = _image(image, records)
     gone = [key for key in image.chain_ids if key not in layers.layers or key in verdict.broken_layers]
     why = ""
@@ -127,7 +127,7 @@ def _judge_image(verdict: Verdict, records: Records, blobs: BlobFacts, layers: L
         verdict.problems.append(Problem(subject, f"its manifest {fault}", cure, fixable=True))
 
 
-def _judge_index(verdict: Verdict, records: Records, blobs: BlobFacts, index: ImageIndex) -> None:
+def _judge_index(verdict: ImageFindings, records: Records, blobs: BlobFacts, index: ImageIndex) -> None:
     tags = sorted(name for name, target in records.names.items() if target == index.digest and "@" not in name)
     subject = f"image index {index.digest}" + (f" ({', '.join(tags)})" if tags else "")
     for image_id in index.images:
@@ -141,7 +141,7 @@ def _judge_index(verdict: Verdict, records: Records, blobs: BlobFacts, index: Im
         verdict.problems.append(Problem(subject, f"its document {fault}", cure, fixable=True))
 
 
-def _judge_names(verdict: Verdict, records: Records) -> None:
+def _judge_names(verdict: ImageFindings, records: Records) -> None:
     for name, owner in records.names.items():
         known = owner in records.images or owner in records.indexes
         why = "" if known else f"there is no image {owner}"
@@ -154,7 +154,7 @@ def _judge_names(verdict: Verdict, records: Records) -> None:
             verdict.problems.append(Problem(f"name {name}", why, f"{BY_FIX} forgets it", fixable=True))
 
 
-def _judge_containers(verdict: Verdict, records: Records, layers: LayerFacts) -> None:
+def _judge_containers(verdict: ImageFindings, records: Records, layers: LayerFacts) -> None:
     for container in records.containers:
         gone = [key for key in container.used_layers if key not in layers.layers]
         if gone:
@@ -164,7 +164,7 @@ def _judge_containers(verdict: Verdict, records: Records, layers: LayerFacts) ->
             )
 
 
-def _find_leftovers(verdict: Verdict, records: Records, blobs: BlobFacts, layers: LayerFacts) -> None:
+def _find_leftovers(verdict: ImageFindings, records: Records, blobs: BlobFacts, layers: LayerFacts) -> None:
     """Note the leftovers of a daemon that was killed; its next start removes them, and so do we."""
     used = {key for image in records.images.values() for key in image.chain_ids}
     used |= {key for container in records.containers for key in container.used_layers} | records.held_layers

@@ -12,14 +12,16 @@ from husk.storage.state.store import Change, StateStore
 KIND = "held-layer"
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldLayer(msgspec.Struct, frozen=True):
     chain_id: str
 
 
 class HeldLayers:
     def __init__(self, state: StateStore) -> None:
         self._state = state
-        self._chain_ids = {held.chain_id for held in state.records(KIND, Held).values()} if state.has(KIND) else set()
+        self._chain_ids = (
+            {held.chain_id for held in state.records(KIND, HeldLayer).values()} if state.has(KIND) else set()
+        )
 
     def __contains__(self, chain_id: object) -> bool:
         return chain_id in self._chain_ids
@@ -31,7 +33,7 @@ class HeldLayers:
     async def add(self, chain_ids: Iterable[str]) -> None:
         new = [chain_id for chain_id in dict.fromkeys(chain_ids) if chain_id not in self._chain_ids]
         if new:
-            changes = (Change(KIND, chain_id, msgspec.json.encode(Held(chain_id))) for chain_id in new)
+            changes = (Change(KIND, chain_id, msgspec.json.encode(HeldLayer(chain_id))) for chain_id in new)
             # Who is cancelled gives up the layers: no record of them may stay.
             await self._state.add(*changes, lazy=True)
             self._chain_ids.update(new)

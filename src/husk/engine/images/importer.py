@@ -15,7 +15,7 @@ from husk.engine.images.store import ImageStore
 from husk.engine.images.tag import parse_target
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import History, ImageConfig, ImportOptions, Progress, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, ImportOptions, Progress, RootFS
 from husk.errors import InvalidParameter
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, detected_platform, parse_platform
@@ -77,7 +77,7 @@ class Importer:
                     comment=comment,
                     config=config,
                     rootfs=RootFS(diff_ids=[layer.diff_id]),
-                    history=[History(created=created, comment=comment)],
+                    history=[HistoryEntry(created=created, comment=comment)],
                 )
                 image = await make_image(self._store.blobs, document, [layer])
                 image = replace(image, last_tagged=created if name is not None else "")

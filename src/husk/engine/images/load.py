@@ -27,7 +27,7 @@ from husk.registry.reference import Reference, digest_of
 from husk.storage.layers.ingest import Ingest, Unpacked
 from husk.storage.layers.store import Layer
 from husk.storage.sources import read_pieces
-from husk.storage.tar.entry import BLOCK, HARD_LINK, REGULAR, SYMLINK, Entry, TarError, clean_name
+from husk.storage.tar.entry import BLOCK, HARD_LINK, REGULAR, SYMLINK, TarEntry, TarError, clean_name
 from husk.storage.tar.flow import TarFlow
 from husk.storage.tar.header import is_tar
 from husk.storage.tar.inflate import inflate
@@ -296,7 +296,7 @@ class _Reading:
             if not task.cancelled() and task.exception() is None:
                 await self._store.layers.discard(task.result())
 
-    async def _file(self, path: str, entry: Entry, flow: TarFlow) -> None:
+    async def _file(self, path: str, entry: TarEntry, flow: TarFlow) -> None:
         head = await flow.read(BLOCK)
         compression = compression_of(head)
         if compression or is_tar(head) or head == bytes(BLOCK):
@@ -307,7 +307,7 @@ class _Reading:
             _check_digest(digest_at(path), digest_of(document))
             self.documents[path] = document
 
-    async def _layer(self, path: str, entry: Entry, head: bytes, compression: str, flow: TarFlow) -> None:
+    async def _layer(self, path: str, entry: TarEntry, head: bytes, compression: str, flow: TarFlow) -> None:
         name, received = _short(path), 0
         self._remember(_UNPACKED + len(path))
 

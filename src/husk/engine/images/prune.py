@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from husk.engine.images.listing import created_ns
-from husk.engine.images.remove import Remover
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.store import ImageStore
 from husk.engine.model.container import Container
 from husk.engine.model.filters import Filters
@@ -21,24 +21,24 @@ FILTERS = ("dangling", "label", "label!", "until")
 log = logging.getLogger(__name__)
 
 
-class Pruned(msgspec.Struct):
+class PrunedImages(msgspec.Struct):
     removals: list[Removal] = msgspec.field(default_factory=list)
     reclaimed: int = 0
 
 
 class Pruner:
-    def __init__(self, store: ImageStore, remover: Remover) -> None:
+    def __init__(self, store: ImageStore, remover: ImageRemover) -> None:
         self._store = store
         self._remover = remover
 
-    async def prune(self, filters: Filters) -> Pruned:
+    async def prune(self, filters: Filters) -> PrunedImages:
         """Remove what no container uses: images without a tag, or with `dangling=false` all of them.
 
         Then images that stay, for a container or for an image made from them, lose the tags that no container names.
         """
         dangling = filters.boolean("dangling", True)
         until = filters.until()
-        result = Pruned()
+        result = PrunedImages()
 
         def meant(image: Image) -> bool:
             old = until is None or created_ns(image) <= until
@@ -85,7 +85,7 @@ class Pruner:
         repositories = {tag.name for tag in kept}
         return [n for n in names if n not in kept and n not in said and not (n.digest and n.name in repositories)]
 
-    async def _remove(self, work: Callable[[], Awaitable[list[Removal]]], result: Pruned) -> None:
+    async def _remove(self, work: Callable[[], Awaitable[list[Removal]]], result: PrunedImages) -> None:
         sizes = {layer.chain_id: layer.size for layer in self._store.layers.all()}
         try:
             removals = await work()

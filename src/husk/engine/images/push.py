@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
-from husk.engine.images.catalog import Found, ImageCatalog
+from husk.engine.images.catalog import FoundImage, ImageCatalog
 from husk.engine.images.content import (
     ImageContent,
     IndexContent,
@@ -33,7 +33,7 @@ from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_LAYER, Descriptor, Platform, host_platform, normalize
 from husk.registry.reference import Reference
-from husk.registry.upload import Target
+from husk.registry.upload import PushTarget
 from husk.storage.layers.store import Layer
 from husk.storage.sources import FileSource, GzipSource
 from husk.storage.state.store import Change, StateStore
@@ -41,14 +41,14 @@ from husk.storage.state.store import Change, StateStore
 MOST_MOUNT_SOURCES = 3
 
 
-class Packed(msgspec.Struct, frozen=True):
+class PackedTar(msgspec.Struct, frozen=True):
     """The digest and the size of a layer's plain tar when it is compressed."""
 
     digest: str
     size: int
 
 
-class Upload(msgspec.Struct, frozen=True):
+class PushedContent(msgspec.Struct, frozen=True):
     """Content to be pushed as it is: blobs of the store, and manifests with the tags or digests that they go under.
 
     Manifests that name others come after those.
@@ -64,7 +64,7 @@ class _Push(msgspec.Struct, frozen=True):
     """One push under way: where to, and who wants to know."""
 
     reference: Reference
-    target: Target
+    target: PushTarget
     report: Report
     slots: Limiter
 
@@ -81,7 +81,7 @@ class Pusher:
         self._uploads = uploads
         self._registry = registry
         self._state = state
-        self._packed = state.records(PACKED, Packed)
+        self._packed = state.records(PACKED, PackedTar)
 
     def to(self, registry: RegistryClient) -> "Pusher":
         """The same by another client."""
@@ -118,7 +118,7 @@ class Pusher:
             await self._push(reference, platform, push)
             self._store.tell_of_transfer("push", reference, self._store.catalog.by_name(reference))
 
-    async def upload(self, upload: Upload, auth: Credentials | None, report: Report) -> None:
+    async def upload(self, upload: PushedContent, auth: Credentials | None, report: Report) -> None:
         """Push an upload to its repository, manifests last. Whoever calls holds the blobs."""
         repository = Reference(upload.repository.domain, upload.repository.path)
         push = _Push(repository, await self._registry.target(repository, auth), report, self._uploads)
@@ -240,7 +240,7 @@ class Pusher:
                 report(Progress(status=f"Mounted from {mounted}" if mounted else "Pushed", id=name))
         if isinstance(source, FileSource):
             return Descriptor(media_type=described.media_type, digest=source.digest, size=source.size)
-        await self._keep_packed(layer, Packed(source.digest, source.size))
+        await self._keep_packed(layer, PackedTar(source.digest, source.size))
         return Descriptor(media_type=f"{DOCKER_LAYER}.gzip", digest=source.digest, size=source.size)
 
     def _source(self, layer: Layer, packing: bool) -> FileSource | GzipSource:
@@ -250,7 +250,7 @@ class Pusher:
         packed = self._packed.get(layer.blob)
         return GzipSource(path, packed.digest, packed.size) if packed else GzipSource(path)
 
-    async def _keep_packed(self, layer: Layer, packed: Packed) -> None:
+    async def _keep_packed(self, layer: Layer, packed: PackedTar) -> None:
         if self._packed.get(layer.blob) != packed:
             await self._state.commit(Change(PACKED, layer.blob, msgspec.json.encode(packed)))
             self._packed[layer.blob] = packed
@@ -281,7 +281,7 @@ def choose_to_push(
     image: Image, index: ImageIndex | None, platform: Platform | None, reference: Reference, catalog: ImageCatalog
 ) -> Image:
     """The one image that goes out when it is not all platforms; Docker's rules."""
-    here = catalog.candidates(Found(image, index))
+    here = catalog.candidates(FoundImage(image, index))
     if platform is not None:
         chosen = choose_image(here, platform)
         if chosen is None:

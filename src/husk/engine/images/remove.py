@@ -7,7 +7,7 @@ the client names it.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from husk.engine.images.catalog import Found
+from husk.engine.images.catalog import FoundImage
 from husk.engine.images.index import ImageIndex, choose_image
 from husk.engine.images.store import ImageStore
 from husk.engine.model.container import Container
@@ -18,7 +18,7 @@ from husk.registry.manifest import Platform
 from husk.registry.reference import Reference
 
 
-class Remover:
+class ImageRemover:
     def __init__(self, store: ImageStore) -> None:
         self._store = store
 
@@ -41,7 +41,7 @@ class Remover:
             return removals + await self._delete(together, [], noprune, stays=self._store.catalog.is_target)
         return removals + await self._delete(self._unneeded(together, shown), shown, noprune)
 
-    def _some(self, text: str, found: Found, platforms: Sequence[Platform]) -> list[Image]:
+    def _some(self, text: str, found: FoundImage, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; none of them if that is all that is here, so that the whole goes."""
         here = self._store.catalog.candidates(found)
         going: dict[str, Image] = {}

@@ -15,7 +15,7 @@ from contextlib import aclosing
 import msgspec
 
 from husk.engine.images.archive import path_of
-from husk.engine.images.catalog import Found
+from husk.engine.images.catalog import FoundImage
 from husk.engine.images.content import ImageContent, IndexContent, content_of, held_by, index_content, member_content
 from husk.engine.images.index import ImageIndex, choose_image
 from husk.engine.images.make import compose_manifest
@@ -68,7 +68,7 @@ class Saver:
 
     def _choose(self, wanted: _Wanted, platforms: Sequence[Platform]) -> list[Image]:
         """The images of these platforms; of all that are here, if none is named."""
-        here = self._store.catalog.candidates(Found(wanted.image, wanted.index))
+        here = self._store.catalog.candidates(FoundImage(wanted.image, wanted.index))
         chosen: dict[str, Image] = {}
         for platform in platforms:
             image = choose_image(here, platform)
@@ -120,7 +120,7 @@ class Saver:
                     wanted.names.append(name)
         return list(found.values())
 
-    def _meant(self, text: str) -> list[tuple[Found, Reference | None]]:
+    def _meant(self, text: str) -> list[tuple[FoundImage, Reference | None]]:
         """A repository's name alone means all its tags; an id or digest means the image without a name."""
         catalog = self._store.catalog
         try:
@@ -130,7 +130,9 @@ class Saver:
         if reference.digest:
             return [(catalog.look_up(text), None)]
         tags = [reference] if reference.tag else catalog.tags_of(reference)
-        named = [(Found(image, catalog.index_by_name(tag)), tag) for tag in tags if (image := catalog.by_name(tag))]
+        named = [
+            (FoundImage(image, catalog.index_by_name(tag)), tag) for tag in tags if (image := catalog.by_name(tag))
+        ]
         return list(named) or [(catalog.look_up(text), None)]
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from husk.engine.images.attestations import Attestation, attestations_of
-from husk.engine.images.catalog import Found
+from husk.engine.images.catalog import FoundImage
 from husk.engine.images.history import history_of
 from husk.engine.images.index import choose_image, platform_of
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.listing import NamePatterns, select
 from husk.engine.images.manifests import ManifestFacts, manifests_of, target_of
-from husk.engine.images.prune import Pruned, Pruner
-from husk.engine.images.remove import Remover
+from husk.engine.images.prune import PrunedImages, Pruner
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import PACKED, ImageStore
 from husk.engine.images.tag import refuse_ambiguous
@@ -41,7 +41,7 @@ from husk.watch import Watch
 
 if TYPE_CHECKING:
     from husk.engine.images.fetch import LayerFetcher
-    from husk.engine.images.push import Upload
+    from husk.engine.images.push import PushedContent
     from husk.engine.images.remote import Distribution
     from husk.engine.images.transfers import Transfers
     from husk.registry.auth import Credentials
@@ -79,8 +79,8 @@ class Images:
         return self._transfers.fetcher
 
     @cached_property
-    def _remover(self) -> Remover:
-        return Remover(self._store)
+    def _remover(self) -> ImageRemover:
+        return ImageRemover(self._store)
 
     @cached_property
     def _pruner(self) -> Pruner:
@@ -112,7 +112,7 @@ class Images:
             f"({detected_platform()}) and no specific platform was requested"
         )
 
-    def select(self, reference: str, platform: Platform | None) -> Found:
+    def select(self, reference: str, platform: Platform | None) -> FoundImage:
         """The image that a name stands for on one platform, and the index that it belongs to."""
         found = self._store.catalog.look_up(reference)
         if platform is None:
@@ -123,7 +123,7 @@ class Images:
                 f"image with reference {reference} was found but does not provide the specified platform "
                 f"({normalize(platform)})"
             )
-        return Found(image, found.image_index)
+        return FoundImage(image, found.image_index)
 
     def meant_by(self, reference: str) -> set[str]:
         """The ids of all images that a name stands for, one for each platform."""
@@ -238,7 +238,7 @@ class Images:
         await self._transfers.pusher.push(name, tag, platform, auth, progress)
 
     async def upload(
-        self, upload: "Upload", auth: "Credentials | None", progress: Report, *, insecure: bool = False
+        self, upload: "PushedContent", auth: "Credentials | None", progress: Report, *, insecure: bool = False
     ) -> None:
         """Push what is no image yet, or not in this form: a build's result; `insecure`: without verified TLS."""
         if not insecure:
@@ -265,7 +265,7 @@ class Images:
 
     # --- changing
 
-    async def prune(self, filters: Filters) -> Pruned:
+    async def prune(self, filters: Filters) -> PrunedImages:
         return await self._pruner.prune(filters)
 
     async def pull(self, image: str, tag: str, platform: str, auth: "Credentials | None", progress: Report) -> None:

@@ -3,7 +3,7 @@
 import importlib
 from functools import partial
 
-from husk.engine.logs.receivers import Receiver
+from husk.engine.logs.receivers import LogReceiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 from husk.runtime.logs.transport import Touch, is_there
@@ -12,13 +12,13 @@ from husk.runtime.logs.transport import Touch, is_there
 SENDING = ("fluentd", "gelf", "journald", "syslog")
 
 
-def receiver(container: Container) -> Receiver | None:
+def receiver(container: Container) -> LogReceiver | None:
     """None when its log stays here. Raises InvalidParameter with dockerd's words when its options make no sense."""
     config = container.host_config.log_config
     if config.type not in SENDING:
         return None
     driver = importlib.import_module(f"husk.engine.logs.{config.type}")
-    made: Receiver = driver.receiver(container, config.config)
+    made: LogReceiver = driver.receiver(container, config.config)
     return made
 
 

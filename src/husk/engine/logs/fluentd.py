@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.engine.logs.options import flag
-from husk.engine.logs.receivers import Receiver, host_and_port
+from husk.engine.logs.receivers import LogReceiver, host_and_port
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.logs.transport import Address, Tls
+from husk.runtime.logs.transport import ReceiverAddress, Tls
 
 _PORT = 24224
 _FLAGS = ("fluentd-async", "fluentd-async-connect", "fluentd-request-ack", "fluentd-sub-second-precision")
@@ -23,7 +23,7 @@ class _Options(msgspec.Struct):
     chunk: str = ""
 
 
-def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
+def receiver(container: Container, options: Mapping[str, str]) -> LogReceiver:
     chosen = {name: flag(options.get(name, "false")) for name in _FLAGS}
     tag = attributes.tag(container, options.get("tag") or attributes.DEFAULT_TAG)
     common = {
@@ -33,14 +33,14 @@ def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
     }
     exact, acknowledged = chosen["fluentd-sub-second-precision"], chosen["fluentd-request-ack"]
 
-    def encode(messages: Sequence[Message]) -> list[bytes]:
+    def encode(messages: Sequence[LogMessage]) -> list[bytes]:
         events = [[_time(message.time_ns, exact), _record(message, common)] for message in messages]
         if not acknowledged:
             return [msgspec.msgpack.encode([tag, events])]
         chunk = base64.b64encode(os.urandom(16)).decode()
         return [msgspec.msgpack.encode([tag, events, {"chunk": chunk}])]
 
-    return Receiver(
+    return LogReceiver(
         _address(options.get("fluentd-address", "")),
         encode,
         acknowledges=expected_answer if acknowledged else None,
@@ -58,18 +58,18 @@ def _time(time_ns: int, exact: bool) -> int | msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(0, struct.pack(">II", seconds, nanoseconds)) if exact else seconds
 
 
-def _record(message: Message, common: Mapping[str, str]) -> dict[str, str]:
+def _record(message: LogMessage, common: Mapping[str, str]) -> dict[str, str]:
     own = {"source": "stdout" if message.stream == 1 else "stderr", "log": message.text.decode(errors="replace")}
     return {**common, **own, **({"partial_message": "true"} if message.partial else {})}
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> ReceiverAddress:
     protocol, separator, rest = text.partition("://")
     if not separator:
         protocol, rest = "tcp", text
     if protocol == "unix" and rest:
-        return Address("unix", rest)
+        return ReceiverAddress("unix", rest)
     if protocol not in ("tcp", "tls"):
         raise InvalidParameter(f"invalid fluentd-address {text}: address {text}: too many colons in address")
     host, port = host_and_port(rest or "127.0.0.1", _PORT)
-    return Address("tcp", host, port, Tls() if protocol == "tls" else None)
+    return ReceiverAddress("tcp", host, port, Tls() if protocol == "tls" else None)

@@ -17,13 +17,13 @@ from pathlib import Path
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.messages import Assembler, Message
+from husk.engine.logs.messages import Assembler, LogMessage
 from husk.engine.logs.read import resume_log
-from husk.engine.logs.receivers import JOURNAL, Receiver
+from husk.engine.logs.receivers import JOURNAL, LogReceiver
 from husk.engine.model.companion import Companion
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
-from husk.runtime.logs.transport import Connection, Touch, connect
+from husk.runtime.logs.transport import ReceiverConnection, Touch, connect
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Forwarder(Companion[LoggedContainer]):
         work = self._work(container, files, opened, receiver)
         self._working[container.id] = self._tasks.spawn(work, f"forward {container.id[:12]}")
 
-    def _receiver(self, container: LoggedContainer) -> Receiver | None:
+    def _receiver(self, container: LoggedContainer) -> LogReceiver | None:
         """None also for options that were taken once and make no sense any more: a container runs on without it."""
         try:
             return drivers.receiver(container.record)
@@ -84,7 +84,7 @@ class Forwarder(Companion[LoggedContainer]):
             return None
 
     async def _work(
-        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: Receiver
+        self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: LogReceiver
     ) -> None:
         place = _Position(self._path(container.id).with_name("forwarded"))
         line = _Line(receiver, container.id, self._exists, self._touch)
@@ -128,14 +128,14 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: Receiver, container_id: str, exists: Callable[[str], bool], touch: Touch) -> None:
+    def __init__(self, receiver: LogReceiver, container_id: str, exists: Callable[[str], bool], touch: Touch) -> None:
         self._receiver = receiver
         self._touch = touch
         self._container_id = container_id
         self._exists = exists
-        self._connection: Connection | None = None
+        self._connection: ReceiverConnection | None = None
 
-    async def send(self, messages: list[Message]) -> None:
+    async def send(self, messages: list[LogMessage]) -> None:
         pause, told = _FIRST_PAUSE, False
         packets = self._receiver.encode(messages)
         while packets:
@@ -195,7 +195,7 @@ class _Position:
         self._written = self.known
 
 
-def _reason(receiver: Receiver, error: BaseException) -> str:
+def _reason(receiver: LogReceiver, error: BaseException) -> str:
     address = receiver.address
     if address.host == JOURNAL:
         return "journald is not enabled on this host"

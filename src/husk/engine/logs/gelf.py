@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import Message
-from husk.engine.logs.receivers import Receiver, host_and_port, hostname
+from husk.engine.logs.messages import LogMessage
+from husk.engine.logs.receivers import LogReceiver, host_and_port, hostname
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.logs.transport import Address
+from husk.runtime.logs.transport import ReceiverAddress
 
 _MAGIC = b"\x1e\x0f"
 _PIECE = 1420 - 12
 _MOST_PIECES = 128
 
 
-def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
+def receiver(container: Container, options: Mapping[str, str]) -> LogReceiver:
     address = _address(options.get("gelf-address", ""))
     kind = _choice(options, "gelf-compression-type", ("gzip", "zlib", "none"), "gzip")
     level = int(_choice(options, "gelf-compression-level", tuple(map(str, range(-1, 10))), "1"))
@@ -37,16 +37,16 @@ def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
         **{f"_{name}": value for name, value in attributes.extra(container).items()},
     }
 
-    def encode(messages: Sequence[Message]) -> list[bytes]:
+    def encode(messages: Sequence[LogMessage]) -> list[bytes]:
         documents = [document(message, common) for message in messages]
         if address.protocol == "tcp":
             return [text + b"\0" for text in documents]
         return [piece for text in documents for piece in pieces(packed(text, kind, level), os.urandom(8))]
 
-    return Receiver(address, encode)
+    return LogReceiver(address, encode)
 
 
-def document(message: Message, common: Mapping[str, object]) -> bytes:
+def document(message: LogMessage, common: Mapping[str, object]) -> bytes:
     text = message.text.decode(errors="replace")
     own = {"short_message": text, "timestamp": message.time_ns // 10**6 / 1000, "level": message.severity}
     return msgspec.json.encode({**common, **own})
@@ -66,7 +66,7 @@ def pieces(data: bytes, name: bytes) -> list[bytes]:
     return [_MAGIC + name + bytes((number, len(parts))) + part for number, part in enumerate(parts)]
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> ReceiverAddress:
     if not text:
         raise InvalidParameter("gelf-address is a required parameter")
     protocol, separator, rest = text.partition("://")
@@ -75,7 +75,7 @@ def _address(text: str) -> Address:
     host, port = host_and_port(rest, 0)
     if not port:
         raise InvalidParameter("gelf: please provide gelf-address as proto://host:port")
-    return Address(protocol, host, port)
+    return ReceiverAddress(protocol, host, port)
 
 
 def _choice(options: Mapping[str, str], name: str, choices: Sequence[str], default: str) -> str:

@@ -5,14 +5,14 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import Message
-from husk.engine.logs.receivers import JOURNAL, Receiver
+from husk.engine.logs.messages import LogMessage
+from husk.engine.logs.receivers import JOURNAL, LogReceiver
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
-from husk.runtime.logs.transport import Address
+from husk.runtime.logs.transport import ReceiverAddress
 
 
-def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
+def receiver(container: Container, options: Mapping[str, str]) -> LogReceiver:
     tag = attributes.tag(container, options.get("tag") or attributes.DEFAULT_TAG)
     common = {
         "CONTAINER_ID": container.id[:12],
@@ -24,13 +24,13 @@ def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
         **{_field(name): value for name, value in attributes.extra(container).items()},
     }
 
-    def encode(messages: Sequence[Message]) -> list[bytes]:
+    def encode(messages: Sequence[LogMessage]) -> list[bytes]:
         return [entry(message, common) for message in messages]
 
-    return Receiver(Address("unixgram", JOURNAL), encode)
+    return LogReceiver(ReceiverAddress("unixgram", JOURNAL), encode)
 
 
-def entry(message: Message, common: Mapping[str, str]) -> bytes:
+def entry(message: LogMessage, common: Mapping[str, str]) -> bytes:
     fields = {
         **common,
         "PRIORITY": str(message.severity),

@@ -10,7 +10,7 @@ from husk.engine.model.clock import parse_rfc3339
 LONGEST = 16 * 1024
 
 
-class Message(NamedTuple):
+class LogMessage(NamedTuple):
     """`text` is without the newline; `partial` says that its line goes on in the next message of the stream."""
 
     time_ns: int
@@ -35,23 +35,23 @@ class Assembler:
         """True while there is a line whose end has not been seen."""
         return bool(self._begun)
 
-    def add(self, records: Sequence[LogRecord]) -> list[Message]:
+    def add(self, records: Sequence[LogRecord]) -> list[LogMessage]:
         messages = []
         for record in records:
             timestamp, text = self._begun.pop(record.stream, (record.timestamp, b""))
             text += record.data.removesuffix(b"\n")
             time_ns = parse_rfc3339(timestamp.decode())
             while len(text) > LONGEST:
-                messages.append(Message(time_ns, record.stream, text[:LONGEST], partial=True))
+                messages.append(LogMessage(time_ns, record.stream, text[:LONGEST], partial=True))
                 text = text[LONGEST:]
             if record.partial:
                 self._begun[record.stream] = (timestamp, text)
             elif text or not messages or not messages[-1].partial:
-                messages.append(Message(time_ns, record.stream, text))
+                messages.append(LogMessage(time_ns, record.stream, text))
         return messages
 
-    def flush(self) -> list[Message]:
+    def flush(self) -> list[LogMessage]:
         """Take out what was written without a newline at the very end."""
-        left = [Message(parse_rfc3339(time.decode()), stream, text) for stream, (time, text) in self._begun.items()]
+        left = [LogMessage(parse_rfc3339(time.decode()), stream, text) for stream, (time, text) in self._begun.items()]
         self._begun.clear()
         return left

@@ -68,16 +68,16 @@ _KNOWN: dict[str, frozenset[str]] = {
 }
 
 
-class Keeping(msgspec.Struct, frozen=True):
+class LogRetention(msgspec.Struct, frozen=True):
     """The part of a log that stays on this host; `max_size` 0 is everything."""
 
     max_size: int = 0
     max_files: int = 1
     compress: bool = False
 
-    def in_parts(self) -> "Keeping":
+    def in_parts(self) -> "LogRetention":
         """The same with two files at least: one alone would be empty, and with it the log, each time it is full."""
-        return self if self.max_files > 1 else Keeping((self.max_size + 1) // 2, 2)
+        return self if self.max_files > 1 else LogRetention((self.max_size + 1) // 2, 2)
 
 
 def check(driver: str, options: Mapping[str, str]) -> None:
@@ -102,10 +102,10 @@ def check(driver: str, options: Mapping[str, str]) -> None:
         raise InvalidParameter(f"failed to initialize logging driver: {error.message}") from None
 
 
-def keeping(driver: str, options: Mapping[str, str]) -> Keeping:
+def keeping(driver: str, options: Mapping[str, str]) -> LogRetention:
     """Read the limits of what is kept of the log on this host; InvalidParameter where they contradict each other."""
     if driver == "json-file":
-        result = Keeping(
+        result = LogRetention(
             max_size=_positive_size(options["max-size"]) if "max-size" in options else 0,
             max_files=_count(options.get("max-file", "1")),
             compress=flag(options.get("compress", "false")),
@@ -116,9 +116,9 @@ def keeping(driver: str, options: Mapping[str, str]) -> Keeping:
             raise InvalidParameter("compress cannot be true when max-file is less than 2 or max-size is not set")
         return result
     if driver == "none":
-        return Keeping()
+        return LogRetention()
     prefix = "" if driver == "local" else "cache-"
-    result = Keeping(
+    result = LogRetention(
         max_size=size(options.get(prefix + "max-size", "20m")),
         max_files=_count(options.get(prefix + "max-file", "5")),
         compress=flag(options.get(prefix + "compress", "true")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from husk.engine.logs.readers import Readers
-from husk.engine.logs.records import HEAD, LONGEST, Columns, LogQuery, LogRecord, Selection, take_apart
+from husk.engine.logs.records import HEAD, LONGEST, Columns, LogQuery, LogRecord, RecordSelection, take_apart
 from husk.engine.model.clock import now_ns
 from husk.runtime.logs.files import FileWatch, LogFiles, OpenFile, read_at, size_of
 
@@ -213,7 +213,7 @@ async def read_log(
     files = LogFiles(path)
     opened = files.open_all()
     try:
-        worker = _Worker(Selection(query), form)
+        worker = _Worker(RecordSelection(query), form)
         async with readers.turn:
             place = await asyncio.to_thread(_start, opened, query, since())
             made = (await asyncio.to_thread(worker.make, place.pieces)).made if place.pieces else None
@@ -245,7 +245,7 @@ async def resume_log(
     try:
         first = next((n for n, file in enumerate(opened) if file.number >= number), len(opened))
         position = offset if first < len(opened) and opened[first].number == number else 0
-        reader = _Reader(files, opened, _Worker(Selection(LogQuery()), AsRecords()), None, Readers())
+        reader = _Reader(files, opened, _Worker(RecordSelection(LogQuery()), AsRecords()), None, Readers())
         async with aclosing(reader.read(first, position, ended, exit)) as parts:
             async for part in parts:
                 yield part
@@ -266,7 +266,7 @@ class _Batch(NamedTuple, Generic[Made]):
 class _Worker(Generic[Made]):
     """The work on each piece of a log, in a thread: read it, take it apart, choose, and give it its form."""
 
-    def __init__(self, selection: Selection, form: Form[Made]) -> None:
+    def __init__(self, selection: RecordSelection, form: Form[Made]) -> None:
         self._selection = selection
         self._form = form
         self._times = form.needs_times or selection.needs_times

@@ -5,20 +5,20 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.errors import InvalidParameter
-from husk.runtime.logs.transport import Address
+from husk.runtime.logs.transport import ReceiverAddress
 from husk.text.urls import split_url
 
 # Where journald listens.
 JOURNAL = "/run/systemd/journal/socket"
 
 
-class Receiver(msgspec.Struct, frozen=True):
+class LogReceiver(msgspec.Struct, frozen=True):
     """`encode` makes what is sent at once of some messages; `acknowledges` reads the receiver's word for a packet."""
 
-    address: Address
-    encode: Callable[[Sequence[Message]], list[bytes]]
+    address: ReceiverAddress
+    encode: Callable[[Sequence[LogMessage]], list[bytes]]
     acknowledges: Callable[[bytes], bytes] | None = None
     """What the receiver answers to a packet, where it was asked to."""
     waits: bool = True

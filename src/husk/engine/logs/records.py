@@ -163,7 +163,7 @@ def _utc(moments: list[bytes]) -> list[bytes]:
     return [moment[:-6] + b"Z" if moment[-6:] == b"+00:00" else moment for moment in moments]
 
 
-class Selection:
+class RecordSelection:
     """The part of a query that looks at single records."""
 
     def __init__(self, query: LogQuery) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from husk.aio import threads
 from husk.aio.tasks import Tasks
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.options import Keeping, keeping
+from husk.engine.logs.options import LogRetention, keeping
 from husk.engine.model.companion import Companion
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
@@ -30,7 +30,7 @@ _REOPEN_PAUSES = (0.25, 0.75, 2.0, 7.0)
 _STUCK = 10.0
 
 
-class Writer(Enum):
+class WriterState(Enum):
     """The state of the writer of a file that was put aside."""
 
     ELSEWHERE = "it has begun a new file"
@@ -75,7 +75,7 @@ class Rotator(Companion[LoggedContainer]):
         self._watches.close()
 
     async def _keep_small(
-        self, files: LogFiles, record: Container, wanted: Keeping, former: asyncio.Task[None] | None
+        self, files: LogFiles, record: Container, wanted: LogRetention, former: asyncio.Task[None] | None
     ) -> None:
         if former is not None:
             await asyncio.wait([former])
@@ -92,22 +92,22 @@ class Rotator(Companion[LoggedContainer]):
             # The container may end meanwhile: its files are no more than were asked for then, too.
             rotating = self._rotate(files, record, wanted)
             writer = await self._tasks.to_its_end(rotating, f"rotate the log of {record.id[:12]}")
-            if writer is Writer.GONE:
+            if writer is WriterState.GONE:
                 return
-            if writer is Writer.STUCK and not await _begun_within(files, stuck):
+            if writer is WriterState.STUCK and not await _begun_within(files, stuck):
                 stuck *= 2
             else:
                 stuck = _STUCK
 
-    async def _rotate(self, files: LogFiles, record: Container, wanted: Keeping) -> Writer:
+    async def _rotate(self, files: LogFiles, record: Container, wanted: LogRetention) -> WriterState:
         """Go on after a file was put aside."""
         writer = await self._reopen(files, record)
         try:
             # What is still written to must not be packed: that would be lost.
-            await threads.trees(files.tidy, wanted.max_files, wanted.compress and writer is not Writer.STUCK)
+            await threads.trees(files.tidy, wanted.max_files, wanted.compress and writer is not WriterState.STUCK)
         except OSError as error:
             if not files.present:
-                return Writer.GONE  # removed with its container
+                return WriterState.GONE  # removed with its container
             # The next time it is full, if there is room then.
             log.warning("old logs of container %s are not packed: %s", record.id[:12], error)
         return writer
@@ -129,16 +129,16 @@ class Rotator(Companion[LoggedContainer]):
         finally:
             self._watches.remove(number)
 
-    async def _reopen(self, files: LogFiles, record: Container) -> Writer:
+    async def _reopen(self, files: LogFiles, record: Container) -> WriterState:
         """Make the monitor begin a new file, and return what became of the old one's writer."""
         for pause in _REOPEN_PAUSES:
             try:
                 self._reopen_log(record)
             except SystemFault:
-                return Writer.ELSEWHERE if files.is_begun() else Writer.GONE
+                return WriterState.ELSEWHERE if files.is_begun() else WriterState.GONE
             if await _begun_within(files, pause):
-                return Writer.ELSEWHERE
-        return Writer.STUCK
+                return WriterState.ELSEWHERE
+        return WriterState.STUCK
 
 
 async def _begun_within(files: LogFiles, seconds: float) -> bool:

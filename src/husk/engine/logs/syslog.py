@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.engine.logs.options import flag
-from husk.engine.logs.receivers import Receiver, host_and_port, hostname
+from husk.engine.logs.receivers import LogReceiver, host_and_port, hostname
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
-from husk.runtime.logs.transport import Address, Tls, is_there
+from husk.runtime.logs.transport import ReceiverAddress, Tls, is_there
 from husk.text.digits import read_number
 
 _FACILITIES = (
@@ -24,7 +24,7 @@ _LOCAL = ("/dev/log", "/var/run/syslog", "/var/run/log")
 _PORT = 514
 
 
-def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
+def receiver(container: Container, options: Mapping[str, str]) -> LogReceiver:
     form = options.get("syslog-format", "")
     if form not in _FORMATS:
         raise InvalidParameter("Invalid syslog format")
@@ -33,16 +33,16 @@ def receiver(container: Container, options: Mapping[str, str]) -> Receiver:
     address = _address(options)
     counted = form.startswith("rfc5424") and address.tls is not None
 
-    def encode(messages: Sequence[Message]) -> list[bytes]:
+    def encode(messages: Sequence[LogMessage]) -> list[bytes]:
         packets = [line(message, form, facility, tag, hostname()) for message in messages]
         return [b"%d %s" % (len(packet), packet) for packet in packets] if counted else packets
 
     # As dockerd, which looks for one that a client names, and not for those that hosts have.
     here = address.host if address.protocol.startswith("unix") and options.get("syslog-address") else ""
-    return Receiver(address, encode, required=here)
+    return LogReceiver(address, encode, required=here)
 
 
-def line(message: Message, form: str, facility: int, tag: str, host: str) -> bytes:
+def line(message: LogMessage, form: str, facility: int, tag: str, host: str) -> bytes:
     priority = facility * 8 + message.severity
     seconds, nanoseconds = divmod(message.time_ns, 10**9)
     if form in ("", "rfc3164"):
@@ -66,16 +66,16 @@ def _facility(text: str) -> int:
     raise InvalidParameter("invalid syslog facility")
 
 
-def _address(options: Mapping[str, str]) -> Address:
+def _address(options: Mapping[str, str]) -> ReceiverAddress:
     text = options.get("syslog-address", "")
     if not text:
         local = next((path for path in _LOCAL if is_there(path)), _LOCAL[0])
-        return Address("unixgram", local)
+        return ReceiverAddress("unixgram", local)
     protocol, separator, rest = text.partition("://")
     if not separator or protocol not in ("udp", "tcp", "tcp+tls", "unix", "unixgram"):
         raise InvalidParameter(f"syslog-address should be in form proto://address, got {text}")
     if protocol.startswith("unix"):
-        return Address(protocol, rest)
+        return ReceiverAddress(protocol, rest)
     host, port = host_and_port(rest, _PORT)
     tls = None
     if protocol == "tcp+tls":
@@ -85,4 +85,4 @@ def _address(options: Mapping[str, str]) -> Address:
             key=options.get("syslog-tls-key", ""),
             verify=not flag(options.get("syslog-tls-skip-verify", "false")),
         )
-    return Address(protocol.removesuffix("+tls"), host, port, tls)
+    return ReceiverAddress(protocol.removesuffix("+tls"), host, port, tls)

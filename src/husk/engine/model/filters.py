@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from husk.engine.model.clock import parse_moment
 from husk.errors import InvalidParameter
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.patterns import pattern
 
 _TRUE = frozenset({"1", "true"})
@@ -42,7 +42,7 @@ class Filters:
             return cls()
         try:
             raw = decode(text, _WIRE) or {}
-        except Malformed as error:
+        except MalformedDocument as error:
             raise InvalidParameter("invalid filter") from error
         if sum(len(values or ()) for values in raw.values()) > _MOST_VALUES:
             raise InvalidParameter(f"invalid filter: more than {_MOST_VALUES} values")

@@ -12,7 +12,7 @@ from husk.engine.model.container_config import ContainerConfig
 from husk.registry.manifest import Descriptor
 
 
-class History(Struct, kw_only=True, omit_defaults=True, frozen=True):
+class HistoryEntry(Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One step of an image's making, as its configuration records it."""
 
     created: str = ""
@@ -40,7 +40,7 @@ class ImageConfig(Struct, kw_only=True, omit_defaults=True):
     docker_version: str = ""
     config: ContainerConfig | None = None
     rootfs: RootFS = field(default_factory=RootFS)
-    history: list[History] = []
+    history: list[HistoryEntry] = []
 
 
 class Image(Struct, kw_only=True, frozen=True):
@@ -57,7 +57,7 @@ class Image(Struct, kw_only=True, frozen=True):
     config: ContainerConfig
     diff_ids: Sequence[str]
     chain_ids: Sequence[str]
-    history: Sequence[History] = []
+    history: Sequence[HistoryEntry] = []
     size: int = 0
     parent: str = ""
     manifest: str = ""
@@ -89,7 +89,7 @@ class PushedInsteadOfIndex(Struct, kw_only=True, rename="camel", frozen=True):
     selected_manifest: Descriptor
 
 
-class Built(Struct, kw_only=True, frozen=True):
+class BuiltImage(Struct, kw_only=True, frozen=True):
     """The result of a build: the image's id."""
 
     id: str = field(name="ID")
@@ -109,7 +109,7 @@ class Progress(Struct, kw_only=True, frozen=True):
     current: int = 0
     total: int = 0
     stream: str = ""
-    aux: Pushed | PushedInsteadOfIndex | Built | Traced | None = None
+    aux: Pushed | PushedInsteadOfIndex | BuiltImage | Traced | None = None
 
 
 class Removal(Struct, kw_only=True, frozen=True):

@@ -6,7 +6,7 @@ handed from room to room and know no owner.
 """
 
 
-class Changes:
+class ChangeCounter:
     """The number of changes to something; it never goes back."""
 
     __slots__ = ("count",)
@@ -19,4 +19,4 @@ class Changes:
         self.count += 1
 
 
-changes = Changes()
+changes = ChangeCounter()

@@ -29,7 +29,7 @@ class Volume(Struct, kw_only=True, frozen=True):
         return self.labels is not None and ANONYMOUS_LABEL in self.labels
 
 
-class Usage(msgspec.Struct, frozen=True):
+class VolumeUsage(msgspec.Struct, frozen=True):
     """The size of a volume on disk, and the number of containers that have it."""
 
     volume: Volume

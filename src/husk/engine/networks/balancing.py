@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network.balance import NOTHING, Balance, BalancedPort, Balancer, VirtualAddress
-from husk.network.ports import EVERYWHERE, PortRequest, Ports, PortTaken, PublishedPort, Target
+from husk.network.ports import EVERYWHERE, HostPorts, PortRequest, PortTaken, PortTarget, PublishedPort
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class VirtualService(Struct, frozen=True):
 
 
 class Balancing:
-    def __init__(self, roster: Roster, ports: Ports, table: str) -> None:
+    def __init__(self, roster: Roster, ports: HostPorts, table: str) -> None:
         self._roster = roster
         self._ports = ports
         self.balancer = Balancer(table)
@@ -83,7 +83,7 @@ class Balancing:
                 continue
             try:
                 request = PortRequest(port.protocol, port.target_port, EVERYWHERE, port.port, port.port)
-                [self._held[key]] = self._ports.take([request], Target(EVERYWHERE))
+                [self._held[key]] = self._ports.take([request], PortTarget(EVERYWHERE))
                 self._refused.discard(key)
             except PortTaken as error:
                 if key not in self._refused:

@@ -30,7 +30,7 @@ from husk.engine.networks.endpoints import (
     wanted_address,
     wanted_address6,
 )
-from husk.engine.networks.links import Link, link
+from husk.engine.networks.links import ContainerLink, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
 from husk.engine.networks.publisher import Publisher
@@ -40,7 +40,7 @@ from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFou
 from husk.network import sandbox
 from husk.network.endpoint import EndpointOptions
 from husk.network.firewall import Firewall
-from husk.network.ports import Ports, PublishedPort
+from husk.network.ports import HostPorts, PublishedPort
 from husk.network.provision import MOST_PORTS, BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 
@@ -57,7 +57,7 @@ class Connected(Struct, frozen=True):
     # The container whose network it shares.
     shared_with: str = ""
     # The containers that it is linked to on the default bridge.
-    links: tuple[Link, ...] = ()
+    links: tuple[ContainerLink, ...] = ()
     # Those that are linked to it, and what their files must say.
     linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
@@ -67,7 +67,7 @@ class Connector:
         self,
         roster: Roster,
         firewall: Firewall,
-        ports: Ports,
+        ports: HostPorts,
         names: Callable[[], NameService],
         events: Events,
         find_container: Callable[[str], Container],
@@ -265,7 +265,7 @@ class Connector:
             if (live := self._roster.by_name.get(name)) is not None and live.bridged
         ) and bool(record.sandbox_path)
 
-    def _links(self, record: Container, starting: bool = True) -> Iterator[Link]:
+    def _links(self, record: Container, starting: bool = True) -> Iterator[ContainerLink]:
         """Yield the container's view of those it is linked to. All must run when it starts; later they may end."""
         bridge = self._roster.bridge
         if record.host_config.network_mode != "bridge" or bridge is None:

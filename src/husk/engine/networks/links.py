@@ -16,7 +16,7 @@ _MOST_PORTS = 1000
 _NOT_PASSED_ON = ("HOME", "PATH")
 
 
-class Link(NamedTuple):
+class ContainerLink(NamedTuple):
     """One linked container, as the other one sees it."""
 
     alias: str
@@ -33,19 +33,21 @@ class Link(NamedTuple):
         return " ".join([self.alias, self.hostname, *([self.name] if self.name != self.alias else [])])
 
 
-def link(alias: str, parent: str, other: Container, address: str) -> Link:
+def link(alias: str, parent: str, other: Container, address: str) -> ContainerLink:
     ranges = stored(other.config.exposed_ports)
     ports = set(islice(chain.from_iterable(ranges), _MOST_PORTS))
     # Those of TCP first.
     ordered = sorted(ports, key=lambda port: (port[1] != "tcp", port[1], port[0]))
-    return Link(alias, parent, other.name, other.config.hostname, address, tuple(ordered), tuple(other.config.env))
+    return ContainerLink(
+        alias, parent, other.name, other.config.hostname, address, tuple(ordered), tuple(other.config.env)
+    )
 
 
-def environment(links: Iterable[Link]) -> list[str]:
+def environment(links: Iterable[ContainerLink]) -> list[str]:
     return [entry for one in links for entry in _environment(one)]
 
 
-def _environment(link: Link) -> list[str]:
+def _environment(link: ContainerLink) -> list[str]:
     prefix = link.alias.upper().replace("-", "_")
     found = []
     if link.ports:

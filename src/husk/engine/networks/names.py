@@ -61,7 +61,7 @@ class NameService:
                 if (member := live.members.get(event.actor_id)) is not None:
                     live.renamed(member)
 
-    def answer(self, record: Container, query: dns.Query) -> bytes | None:
+    def answer(self, record: Container, query: dns.DnsQuery) -> bytes | None:
         """Answer by what the container's own networks know; None when others must be asked."""
         networks = self._networks(record)
         if query.kind == dns.PTR:
@@ -69,7 +69,7 @@ class NameService:
             found = names_of(networks, address) if address else []
             try:
                 return dns.names(query, found) if found else None
-            except dns.Malformed:
+            except dns.MalformedQuestion:
                 # A container's name may be longer than DNS allows.
                 return dns.failure(query, dns.NO_SUCH_NAME)
         addresses = addresses_of(record, networks, query.name, self._roster.reached)

@@ -1,6 +1,6 @@
 """Overlay networks over several hosts: somebody who knows the swarm says who is where, and the host is made so.
 
-A network without a `Way` is a bridge of this host alone, as on one host. `apply` is told all of it each time and
+A network without a `OverlayWay` is a bridge of this host alone, as on one host. `apply` is told all of it each time and
 changes what is different; between two calls, and while no daemon runs, the kernel goes on as it was told last. What
 somebody deletes meanwhile is noticed, and made again (`look`).
 
@@ -24,7 +24,7 @@ from husk.errors import HuskError
 from husk.network import host, wireguard
 from husk.network.deletions import Deletions
 from husk.network.overlay import WIREGUARD_OVERHEAD, Overlay, OverlaySettings, largest_mtu, underlay_mtu
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 from husk.network.senders import SenderRules, Senders
 from husk.network.settings import TunnelSettings
 
@@ -38,13 +38,13 @@ ENCRYPTED = "encrypted"
 SOON, LATE, SETTLED = 0.2, 30.0, 60.0
 
 
-class Way(Struct, frozen=True):
+class OverlayWay(Struct, frozen=True):
     """The way of one network to other hosts: its number, this host's own addresses on it, and all of its endpoints.
     Those of an encrypted network are at hosts' addresses inside of the tunnel."""
 
     vni: int
     own: str
-    peers: tuple[Peer, ...]
+    peers: tuple[OverlayPeer, ...]
     own6: str = ""
 
 
@@ -106,13 +106,13 @@ class Overlays:
         self.senders: SenderRules | None = None
         self._owner = owner
         self._tunnel_settings = tunnel
-        self._tunnel: wireguard.tunnel.Tunnel | None = None
+        self._tunnel: wireguard.tunnel.WireguardTunnel | None = None
         # What the tunnel was told last.
         self._mesh: tuple[Mesh, int] | None = None
         # Hosts whose address is of the other version of IP than ours.
         self._unreached: set[str] = set()
         self._open: dict[str, Overlay] = {}
-        self._told: dict[str, Way] = {}
+        self._told: dict[str, OverlayWay] = {}
         # Encrypted networks that are about to be here.
         self._coming: set[str] = set()
         self._changing = asyncio.Lock()
@@ -124,7 +124,7 @@ class Overlays:
         self._looked_at, self._pause = 0.0, SOON
 
     @property
-    def tunnel(self) -> "wireguard.tunnel.Tunnel | None":
+    def tunnel(self) -> "wireguard.tunnel.WireguardTunnel | None":
         """The tunnel that encrypted networks run over; None while there is none of them here."""
         return self._tunnel
 
@@ -150,7 +150,7 @@ class Overlays:
         """It is here now, or could not be."""
         self._coming.discard(network.id)
 
-    async def apply(self, underlay: Underlay, ways: Mapping[str, Way]) -> None:
+    async def apply(self, underlay: Underlay, ways: Mapping[str, OverlayWay]) -> None:
         """Make exactly these networks, by id, reach other hosts; those that are not here are left out. What one of them
         fails with is raised when all others are as they should be."""
 
@@ -193,7 +193,7 @@ class Overlays:
             if not secret:
                 await self._end_tunnel()
 
-    async def _lead(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> None:
+    async def _lead(self, live: LiveNetwork, underlay: Underlay, way: OverlayWay, underlay_mtu: int) -> None:
         """Let one network reach other hosts."""
 
         id = live.record.id
@@ -209,7 +209,7 @@ class Overlays:
             await self._open[id].tell(way.peers)
             self._told[id] = way
 
-    def _settings(self, live: LiveNetwork, underlay: Underlay, way: Way, underlay_mtu: int) -> OverlaySettings:
+    def _settings(self, live: LiveNetwork, underlay: Underlay, way: OverlayWay, underlay_mtu: int) -> OverlaySettings:
         network, secret = live.record, encrypted(live.record)
         most = largest_mtu(underlay_mtu, ip_address(underlay.local).version, secret)
         return OverlaySettings(
@@ -227,7 +227,7 @@ class Overlays:
 
     # --- what other hosts send
 
-    async def _take_from(self, ways: Mapping[str, Way], underlay: Underlay) -> None:
+    async def _take_from(self, ways: Mapping[str, OverlayWay], underlay: Underlay) -> None:
         """Take what comes for these networks from the hosts that they are on."""
         if not ways:
             if not self._plain():
@@ -266,9 +266,9 @@ class Overlays:
         lives = self._roster.by_name.values()
         return bool(self._coming) or any(live.bridged and live.record.vni and encrypted(live.record) for live in lives)
 
-    def _guard(self) -> "wireguard.tunnel.Tunnel | None":
+    def _guard(self) -> "wireguard.tunnel.WireguardTunnel | None":
         if self._tunnel is None and self._tunnel_settings is not None:
-            self._tunnel = wireguard.tunnel.Tunnel(self._tunnel_settings, self._look_soon)
+            self._tunnel = wireguard.tunnel.WireguardTunnel(self._tunnel_settings, self._look_soon)
         return self._tunnel
 
     async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:

@@ -25,7 +25,7 @@ _MANY = 256
 _RANGE = pattern(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
-class Ports(Struct, frozen=True, order=True):
+class PortRange(Struct, frozen=True, order=True):
     """A port of a container, or a range of them. A range is never spelled out to be shown: three words of an image's
     configuration can name 196,605 ports."""
 
@@ -44,7 +44,7 @@ class Ports(Struct, frozen=True, order=True):
         return self.last - self.first + 1
 
 
-def parse_ports(text: str) -> Ports:
+def parse_ports(text: str) -> PortRange:
     """Parse `80`, `80/udp` or `8000-8010/tcp`. InvalidParameter where that is no port."""
     numbers, _, protocol = text.partition("/")
     first, last = _parse_range(numbers, numbers)
@@ -53,10 +53,10 @@ def parse_ports(text: str) -> Ports:
         raise InvalidParameter(f"invalid proto: {protocol}")
     if not first:
         raise InvalidParameter(f'invalid port specification: "{numbers}"')
-    return Ports(first, last, protocol)
+    return PortRange(first, last, protocol)
 
 
-def stored(names: Iterable[str] | None) -> list[Ports]:
+def stored(names: Iterable[str] | None) -> list[PortRange]:
     """Parse a stored configuration's ports, in order. Images may have anything there: what is no port is left out."""
     found = set()
     for text in names or ():
@@ -65,7 +65,7 @@ def stored(names: Iterable[str] | None) -> list[Ports]:
     return sorted(found)
 
 
-def exposed(config: ContainerConfig, host_config: HostConfig) -> list[Ports]:
+def exposed(config: ContainerConfig, host_config: HostConfig) -> list[PortRange]:
     """All ports that the container's process may listen on, in order. Never fails on what is stored."""
     return stored([*(config.exposed_ports or {}), *(host_config.port_bindings or {})])
 
@@ -139,7 +139,7 @@ def check(config: ContainerConfig, host_config: HostConfig) -> None:
             raise InvalidParameter("conflicting options: port exposing and the container type network mode")
 
 
-def _wishes(ports: Ports, binding: PortBinding, host_binding: str, before: int) -> list[PortRequest]:
+def _wishes(ports: PortRange, binding: PortBinding, host_binding: str, before: int) -> list[PortRequest]:
     """One for each port; there are some `before`."""
     if before + len(ports) > MOST:
         raise InvalidParameter(f"too many ports to publish: at most {MOST} of a container can be")

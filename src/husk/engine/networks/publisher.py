@@ -10,7 +10,7 @@ from husk.engine.networks.endpoints import gateway6_endpoint, gateway_endpoint
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.errors import HuskError
 from husk.network.firewall import Firewall
-from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target, retargeted
+from husk.network.ports import HostPorts, PortRequest, PortTaken, PortTarget, PublishedPort, retargeted
 
 # Ports that are given back in one turn of the event loop: some ten milliseconds.
 _AT_ONCE = 100
@@ -23,7 +23,7 @@ class NoConnectivity(HuskError):
 class Publisher:
     """Publishing of ports: they are in the container's draft at once, so `withdraw` can always give them back."""
 
-    def __init__(self, roster: Roster, firewall: Firewall, ports: Ports, departures: Departures) -> None:
+    def __init__(self, roster: Roster, firewall: Firewall, ports: HostPorts, departures: Departures) -> None:
         self._roster = roster
         self._firewall = firewall
         self._ports = ports
@@ -58,11 +58,11 @@ class Publisher:
         finally:
             self._ports.give_back(left)
 
-    def _target(self, record: Container) -> Target:
+    def _target(self, record: Container) -> PortTarget:
         """Return the target of ports of the host: empty when no network of the container's is reached from there."""
         leading = self._reached(gateway_endpoint(record))
         leading6 = self._reached(gateway6_endpoint(record))
-        return Target(
+        return PortTarget(
             leading[1].ip_address if leading else "",
             leading6[1].ip6_address if leading6 else "",
             leading is not None and leading[0].record.gateway_modes.ipv4 == "routed",
@@ -95,7 +95,7 @@ class Publisher:
         draft.change(published=taken)
         await asyncio.to_thread(self._firewall.publish, taken)
 
-    async def _take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+    async def _take(self, requests: Sequence[PortRequest], target: PortTarget) -> list[PublishedPort]:
         """All of them or none, with turns for others in between: thousands take a while."""
         taken: list[PublishedPort] = []
         try:

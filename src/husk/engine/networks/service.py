@@ -38,7 +38,7 @@ from husk.network.firewall import Firewall
 from husk.network.guardian import Guardian
 from husk.network.host import machine_id
 from husk.network.ipam import special, unique_local
-from husk.network.ports import Ports
+from husk.network.ports import HostPorts
 from husk.network.relay import Relay
 from husk.network.settings import BridgeSettings
 from husk.storage.state.store import Change, StateStore
@@ -60,7 +60,7 @@ class Networks:
         self._roster = Roster()
         self._firewall = Firewall(config.nft_table)
         self._relay = Relay()
-        self._ports = Ports(self._relay)
+        self._ports = HostPorts(self._relay)
         self._connector = Connector(
             self._roster,
             self._firewall,
@@ -108,12 +108,12 @@ class Networks:
         return NameService(self._roster, self._events)
 
     @cached_property
-    def _drop_policies(self) -> drop_policies.Remembered:
-        return drop_policies.Remembered()
+    def _drop_policies(self) -> drop_policies.RememberedPolicies:
+        return drop_policies.RememberedPolicies()
 
     @cached_property
-    def _legacy_rules(self) -> legacy_rules.Remembered:
-        return legacy_rules.Remembered()
+    def _legacy_rules(self) -> legacy_rules.RememberedRules:
+        return legacy_rules.RememberedRules()
 
     @cached_property
     def presence(self) -> Presence:

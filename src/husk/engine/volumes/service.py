@@ -18,7 +18,7 @@ from husk.engine.model.container import KIND as CONTAINER
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
-from husk.engine.model.volume import Usage, Volume
+from husk.engine.model.volume import Volume, VolumeUsage
 from husk.engine.volumes.listing import prunable, select
 from husk.engine.volumes.locks import Locks
 from husk.engine.volumes.spec import VolumeSpec, draft
@@ -35,7 +35,7 @@ _COUNTING = 60.0
 log = logging.getLogger(__name__)
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class PrunedVolumes(msgspec.Struct, frozen=True):
     names: list[str]
     reclaimed: int
 
@@ -102,10 +102,13 @@ class Volumes:
     def listing(self, filters: Filters) -> list[Volume]:
         return select(self._by_name.values(), self._used(), filters)
 
-    async def usage(self) -> list[Usage]:
+    async def usage(self) -> list[VolumeUsage]:
         """Measure each volume's size on disk; those that are mounts of their own are measured where they are."""
         counts = self._used()
-        return [Usage(volume, await self._size(volume), counts[volume.name]) for volume in list(self._by_name.values())]
+        return [
+            VolumeUsage(volume, await self._size(volume), counts[volume.name])
+            for volume in list(self._by_name.values())
+        ]
 
     async def _size(self, volume: Volume) -> int:
         """-1, as with dockerd, where nobody can tell: what is mounted there does not answer all questions."""
@@ -173,7 +176,7 @@ class Volumes:
             async with self._going([volume]) as changes:
                 await self._state.commit(*changes)
 
-    async def prune(self, filters: Filters, everything: bool) -> Pruned:
+    async def prune(self, filters: Filters, everything: bool) -> PrunedVolumes:
         if self._state.aside(CONTAINER):
             raise Conflict(
                 "nobody can tell which volumes are in use while the record of a container cannot be read: see husk "
@@ -188,7 +191,7 @@ class Volumes:
                 names.append(volume.name)
                 reclaimed += size
         self._events.publish("volume", "prune", "", {"reclaimed": str(reclaimed)})
-        return Pruned(names, reclaimed)
+        return PrunedVolumes(names, reclaimed)
 
     @contextlib.asynccontextmanager
     async def going_with(self, record: Container, volumes: bool) -> AsyncIterator[list[Change]]:

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-from husk.kernel.netlink import Message, attribute, attributes, nested, number, repeated, text
+from husk.kernel.netlink import NetlinkMessage, attribute, attributes, nested, number, repeated, text
 from husk.network.wireguard.parties import DeviceChange, DeviceState, Party
 from husk.network.wireguard.uapi import KEEPALIVE
 
@@ -24,9 +24,9 @@ _HALF = struct.Struct("=H")
 _MOST = 200
 
 
-def list_families() -> Message:
+def list_families() -> NetlinkMessage:
     """Asks for all that generic netlink speaks of."""
-    return Message(_CONTROL, 0, _HEAD.pack(_GET_FAMILY, 1, 0), "find WireGuard in the kernel")
+    return NetlinkMessage(_CONTROL, 0, _HEAD.pack(_GET_FAMILY, 1, 0), "find WireGuard in the kernel")
 
 
 def family_of(payloads: Iterable[bytes]) -> int:
@@ -38,11 +38,11 @@ def family_of(payloads: Iterable[bytes]) -> int:
     return 0
 
 
-def get(family: int, interface: str) -> Message:
-    return Message(family, 0, _HEAD.pack(_GET, 1, 0) + text(_NAME, interface), f"look at {interface}")
+def get(family: int, interface: str) -> NetlinkMessage:
+    return NetlinkMessage(family, 0, _HEAD.pack(_GET, 1, 0) + text(_NAME, interface), f"look at {interface}")
 
 
-def change(family: int, interface: str, wanted: DeviceChange) -> list[Message]:
+def change(family: int, interface: str, wanted: DeviceChange) -> list[NetlinkMessage]:
     """Make the messages for a change. What is gone goes first: an address belongs to one party."""
     head = _HEAD.pack(_SET, 1, 0) + text(_NAME, interface)
     own = attribute(_PRIVATE_KEY, wanted.key) if wanted.key else b""
@@ -52,7 +52,7 @@ def change(family: int, interface: str, wanted: DeviceChange) -> list[Message]:
     peers += [_peer(party) for party in wanted.parties]
     for begin in range(0, len(peers), _MOST):
         found.append(head + nested(_PEERS, *peers[begin : begin + _MOST]))
-    return [Message(family, 0, payload, f"configure {interface}") for payload in found]
+    return [NetlinkMessage(family, 0, payload, f"configure {interface}") for payload in found]
 
 
 def _peer(party: Party) -> bytes:

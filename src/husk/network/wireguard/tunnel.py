@@ -35,7 +35,7 @@ _PREFIX = 64
 _SETTINGS = (("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0"), ("autoconf", "0"), ("accept_dad", "0"))
 
 
-class Tunnel:
+class WireguardTunnel:
     """Changes follow one another: the caller sees to that. What blocks is done in threads, and to its end: a caller who
     is cancelled meanwhile hears of it afterwards, so that nothing goes on beside the next change."""
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from husk.api.edge.observed import Seen
+from husk.api.edge.observed import SeenRequest
 from husk.api.http.channel import Channel
 from husk.api.http.request import Query, Request
 from husk.observe.audit.powers import powers
@@ -52,15 +52,15 @@ class AuditLog:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
 
-    def begun(self, seen: Seen) -> None:
+    def begun(self, seen: SeenRequest) -> None:
         if seen.request.method not in _READING or seen.route in _ALSO:
             # Now: a client that has gone cannot be asked.
             seen.notes["audit"] = who(seen.request)
 
-    def entered(self, seen: Seen) -> None:
+    def entered(self, seen: SeenRequest) -> None:
         pass
 
-    def done(self, seen: Seen) -> None:
+    def done(self, seen: SeenRequest) -> None:
         if (asked := seen.notes.get("audit")) is not None:
             self._write(line(seen, asked, time.time() - seen.seconds))
 
@@ -83,7 +83,7 @@ def _peer(channel: Channel) -> dict[str, object]:
     return {"address": channel.peer or "unknown"}
 
 
-def line(seen: Seen, asked: dict[str, object], begun: float) -> bytes:
+def line(seen: SeenRequest, asked: dict[str, object], begun: float) -> bytes:
     request = seen.request
     query = request.query
     told: dict[str, object] = {

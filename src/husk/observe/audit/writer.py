@@ -23,7 +23,7 @@ PATIENCE = 5.0
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
-class Writer:
+class AuditWriter:
     """Appends lines to one file until it is closed."""
 
     def __init__(self, path: Path, most: int = MOST_WAITING, most_bytes: int = MOST_BYTES) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from husk.engine.containers.stats import Runner
+from husk.engine.containers.stats import RunningContainer
 from husk.runtime.assembly.usage import BriefUsage
 
 _LABELS = ("id", "name", "image")
 
 
-def samples(found: Sequence[tuple[Runner, BriefUsage]]) -> Iterator[Metric]:
+def samples(found: Sequence[tuple[RunningContainer, BriefUsage]]) -> Iterator[Metric]:
     """Ids are short, as people see them."""
     cpu = CounterMetricFamily(
         "husk_container_cpu_seconds", "Processor time that the container has used", labels=_LABELS

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from husk.composition import Engine
-from husk.engine.containers.stats import Runner, brief
+from husk.engine.containers.stats import RunningContainer, brief
 from husk.engine.system import STORAGE_DRIVER, DaemonInfo
 from husk.observe.metrics import containers
 from husk.runtime.assembly.usage import BriefUsage
@@ -36,7 +36,7 @@ class Gathered(msgspec.Struct, frozen=True):
     layers_size: int
     builds: tuple[int, int]
     workers: int
-    runners: Sequence[Runner]
+    runners: Sequence[RunningContainer]
 
 
 def gather(engine: Engine) -> Gathered:
@@ -141,7 +141,7 @@ def of_workers(employed: int, processes: int) -> Iterator[Metric]:
     yield _gauge("husk_worker_processes", "Worker processes that there are now", processes)
 
 
-def of_containers(gathered: Gathered, found: Sequence[tuple[Runner, BriefUsage]]) -> Iterator[Metric]:
+def of_containers(gathered: Gathered, found: Sequence[tuple[RunningContainer, BriefUsage]]) -> Iterator[Metric]:
     yield _gauge("husk_containers_measured", "Running containers whose own metrics are told below", len(found))
     yield _gauge(
         "husk_containers_left_out", "Running containers beyond the limit of metrics-containers, or of a scrape's time",

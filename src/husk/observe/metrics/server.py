@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from husk.api.edge.listen import listen
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response, fields
 from husk.api.http.server import Server
@@ -19,7 +19,7 @@ from husk.observe.metrics.observe import EngineMetrics
 
 _GRACE = 1.0
 # Whoever reaches the port may ask: he costs few descriptors, which the engine needs for its containers.
-LIMITS = Limits(
+LIMITS = HttpLimits(
     head_size=16 << 10,
     head_lines=64,
     head_time=20.0,

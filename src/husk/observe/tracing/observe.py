@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import Span as RecordedSpan
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from husk.api.edge.observed import Seen
+from husk.api.edge.observed import SeenRequest
 
 # Others are what somebody made up.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
@@ -39,7 +39,7 @@ class RequestTraces:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
-    def begun(self, seen: Seen) -> None:
+    def begun(self, seen: SeenRequest) -> None:
         request = seen.request
         head = {name: request.header(name) for name in ("traceparent", "tracestate") if request.has(name)}
         method = request.method.decode(errors="replace")
@@ -65,11 +65,11 @@ class RequestTraces:
             attributes=attributes,
         )
 
-    def entered(self, seen: Seen) -> None:
+    def entered(self, seen: SeenRequest) -> None:
         """The context is the request's own, and goes with it."""
         context.attach(trace.set_span_in_context(seen.notes["span"]))
 
-    def done(self, seen: Seen) -> None:
+    def done(self, seen: SeenRequest) -> None:
         span: Span = seen.notes["span"]
         span.set_attribute("http.response.status_code", seen.status)
         error = seen.error

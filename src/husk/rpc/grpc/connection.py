@@ -28,11 +28,11 @@ from husk.rpc.grpc.status import (
 )
 from husk.rpc.grpc.stream import ClientStream, Metadata, ServerStream, Stream, metadata_of
 from husk.rpc.http2 import errors
-from husk.rpc.http2.core import Http2, Limits
+from husk.rpc.http2.core import Http2, PeerLimits
 from husk.rpc.http2.errors import StreamGone
 from husk.rpc.http2.events import (
+    ConnectionEnded,
     DataReceived,
-    Ended,
     Event,
     GoingAway,
     Headers,
@@ -62,7 +62,7 @@ class Bytes(Protocol):
     def abort(self) -> None: ...
 
 
-class Connection:
+class GrpcConnection:
     """One side of a connection. `handler` is what serves calls; without one we only call."""
 
     # From the beginning of a connection to the first word of the peer, in seconds.
@@ -74,7 +74,7 @@ class Connection:
         *,
         client: bool = False,
         handler: Handler | None = None,
-        limits: Limits | None = None,
+        limits: PeerLimits | None = None,
         largest: int = LARGEST,
         most: int | None = None,
     ) -> None:
@@ -291,7 +291,7 @@ class Connection:
             case PingAnswered(data):
                 if (ping := self._pings.get(data)) and not ping.done():
                     ping.set_result(None)
-            case Ended(code, reason):
+            case ConnectionEnded(code, reason):
                 log.debug("a peer broke the rules of HTTP/2 (%d): %s", code, reason)
                 self._reason = GrpcError(UNAVAILABLE, reason)
 

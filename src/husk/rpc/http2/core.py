@@ -21,8 +21,8 @@ from msgspec import Struct
 from husk.rpc.http2 import errors, frames
 from husk.rpc.http2.errors import Http2Error, StreamGone
 from husk.rpc.http2.events import (
+    ConnectionEnded,
     DataReceived,
-    Ended,
     Event,
     GoingAway,
     Headers,
@@ -38,7 +38,7 @@ _FRAMES_OF_A_TURN = 1000
 _CONNECTION_WINDOW = 16 << 20
 
 
-class Limits(Struct, frozen=True):
+class PeerLimits(Struct, frozen=True):
     """The limits of what a peer may ask for."""
 
     streams: int = 128
@@ -66,9 +66,9 @@ class _Stream:
 class Http2:
     """Both sides: `client` says which of them we are."""
 
-    def __init__(self, *, client: bool, limits: Limits | None = None) -> None:
+    def __init__(self, *, client: bool, limits: PeerLimits | None = None) -> None:
         self.client = client
-        self.limits = limits or Limits()
+        self.limits = limits or PeerLimits()
         self.over = False
         self._reader = frames.FrameReader()
         self._decoder = Decoder(max_header_list_size=self.limits.header_size)
@@ -193,7 +193,7 @@ class Http2:
     # --- what the peer says ------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> list[Event]:
-        """Never raises: what breaks the rules is the last event, `Ended`."""
+        """Never raises: what breaks the rules is the last event, `ConnectionEnded`."""
         return [event for events in self.feed_in_turns(data) for event in events]
 
     def feed_in_turns(self, data: bytes) -> Iterator[list[Event]]:
@@ -226,7 +226,7 @@ class Http2:
             self.leave(error.code, error.reason)
             self.over = True
             self._streams.clear()
-            events.append(Ended(error.code, error.reason))
+            events.append(ConnectionEnded(error.code, error.reason))
         yield events
 
     def _begin(self, data: bytes) -> bytes:

@@ -44,11 +44,11 @@ class PingAnswered(Struct, frozen=True):
     data: bytes
 
 
-class Ended(Struct, frozen=True):
+class ConnectionEnded(Struct, frozen=True):
     """The peer broke the rules: the connection has to be closed once the last bytes are sent."""
 
     code: int
     reason: str
 
 
-Event = HeadersReceived | DataReceived | StreamReset | Writable | GoingAway | PingAnswered | Ended
+Event = HeadersReceived | DataReceived | StreamReset | Writable | GoingAway | PingAnswered | ConnectionEnded

@@ -13,7 +13,7 @@ from husk.kernel.mount import mounts_below, unmount
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, shm, staging
 from husk.runtime.assembly.paths import Paths
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Leftovers:
         try:
             config = _plain_file(self._paths.bundle(container_id) / "config.json")
             path = decode(config, _Config).linux.cgroups_path
-        except (OSError, Malformed) as error:
+        except (OSError, MalformedDocument) as error:
             log.debug("the bundle of %s names no control group: %s", container_id, error)
             return
         # Never what others may have something in.

@@ -27,7 +27,7 @@ _OF_OVERLAY = "trusted.overlay."
 _REMEMBERED = 100
 
 
-class Look(Struct, frozen=True):
+class DirectoryLook(Struct, frozen=True):
     """The owner, mode and extended attributes of a directory; its times are no part of this."""
 
     uid: int = 0
@@ -36,7 +36,7 @@ class Look(Struct, frozen=True):
     attributes: tuple[tuple[str, bytes], ...] = ()
 
 
-_USUAL = Look()
+_USUAL = DirectoryLook()
 
 
 class MountPoints:
@@ -79,12 +79,12 @@ class MountPoints:
         except OSError:
             return self._usual
 
-    def _place(self, looks: dict[str, Look]) -> Path:
+    def _place(self, looks: dict[str, DirectoryLook]) -> Path:
         if not looks:
             return self._usual
         return self._others / hashlib.sha256(repr(sorted(looks.items())).encode()).hexdigest()[:16]
 
-    def _make(self, layer: Path, looks: dict[str, Look]) -> None:
+    def _make(self, layer: Path, looks: dict[str, DirectoryLook]) -> None:
         """By a rename: what is there is complete."""
         half = layer.with_name("new")
         remove_tree(half)
@@ -105,15 +105,15 @@ def make_mount_points(top: Path) -> None:
         (top / "etc/mtab").symlink_to("/proc/mounts")
 
 
-def look_of(directory: int | str | Path) -> Look:
+def look_of(directory: int | str | Path) -> DirectoryLook:
     """Read the look of a directory: an open one, or one that has a path of our own."""
     status = os.stat(directory)
     names = sorted(name for name in os.listxattr(directory) if not name.startswith(_OF_OVERLAY))
     attributes = tuple((name, os.getxattr(directory, name)) for name in names)
-    return Look(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), attributes)
+    return DirectoryLook(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), attributes)
 
 
-def dress(directory: Path, look: Look) -> None:
+def dress(directory: Path, look: DirectoryLook) -> None:
     """Give a directory of ours this look, without the attributes that its file system does not support."""
     os.chown(directory, look.uid, look.gid)
     os.chmod(directory, look.mode)  # behind the owner: a change of that takes bits away
@@ -153,9 +153,9 @@ def open_directory(lower: Sequence[str], path: str) -> int | None:
     return None
 
 
-def _looks(lower: Sequence[str]) -> dict[str, Look]:
+def _looks(lower: Sequence[str]) -> dict[str, DirectoryLook]:
     """Find the directories of an image that look unusual; return their looks by name."""
-    found: dict[str, Look] = {}
+    found: dict[str, DirectoryLook] = {}
     for name in _DIRECTORIES:
         fd = open_directory(lower, name)
         if fd is None:

@@ -32,7 +32,7 @@ from husk.runtime.assembly import staging
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.stubs import Stubs
-from husk.runtime.spec.document import Mount
+from husk.runtime.spec.document import SpecMount
 
 # What the runtime mounts over: what is put there before, nobody would see.
 _RUNTIMES = ("/dev/", "/sys/")
@@ -58,7 +58,7 @@ class Directory(msgspec.Struct, frozen=True):
     path: str
 
 
-class Memory(msgspec.Struct, frozen=True):
+class MemoryFiles(msgspec.Struct, frozen=True):
     """A tmpfs; a size of 0 is the kernel's choice."""
 
     size: int = 0
@@ -86,7 +86,7 @@ class StepMount(msgspec.Struct, frozen=True, kw_only=True):
     """One place in a step's file system; `selector` is a path in the source."""
 
     target: str
-    source: Layered | Directory | Memory | Secret | Socket
+    source: Layered | Directory | MemoryFiles | Secret | Socket
     selector: str = ""
     read_only: bool = False
 
@@ -105,7 +105,9 @@ class StepFiles:
         self.sockets: list[socket.socket] = []
         self._private_size = 0
 
-    def assemble(self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str) -> tuple[Mount, ...]:
+    def assemble(
+        self, root: Layered, mounts: Sequence[StepMount], hosts: str, resolv_conf: str
+    ) -> tuple[SpecMount, ...]:
         """Mount it all; what of it is left to the runtime. When this fails, `release` is still to be called."""
         self._bundle.mkdir(mode=0o700, parents=True, exist_ok=True)  # a runtime may wait there already
         self._staging.mkdir(mode=0o700, parents=True)
@@ -193,7 +195,7 @@ class StepFiles:
         """Put the source of a mount at a place of its own and return that; None for a source that has none."""
         place = self._staging / str(number)
         match one.source:
-            case Memory():
+            case MemoryFiles():
                 return None
             case Secret():
                 return self._in_memory(number, one.source)
@@ -282,7 +284,7 @@ class StepFiles:
         # What is kept of it is synced in the background, as layers are.
         mount_overlay(lower, root.upper, root.work, str(self.rootfs), volatile=True)
 
-    def _fill(self, mounts: Sequence[StepMount], sources: Sequence[Path | None]) -> tuple[Mount, ...]:
+    def _fill(self, mounts: Sequence[StepMount], sources: Sequence[Path | None]) -> tuple[SpecMount, ...]:
         for path in ("/proc", "/sys", "/dev"):
             os.close(self._point(path, True))
         left = []
@@ -300,7 +302,7 @@ class StepFiles:
                 left.append(_for_runtime(one, source))
             elif source is None:
                 assert one is not None
-                assert isinstance(one.source, Memory)
+                assert isinstance(one.source, MemoryFiles)
                 self._mount_memory(target, one.source, one.read_only)
             else:
                 # Files of ours, in memory: a step could fill it. Other sources are read-only where they are staged.
@@ -321,7 +323,7 @@ class StepFiles:
             finally:
                 os.close(mounted)
 
-    def _mount_memory(self, target: str, memory: Memory, read_only: bool) -> None:
+    def _mount_memory(self, target: str, memory: MemoryFiles, read_only: bool) -> None:
         point = self._point(target, True)
         try:
             options = f"size={memory.size}" if memory.size else ""
@@ -376,19 +378,19 @@ def _make_target(points: Path, one: StepMount) -> None:
         if isinstance(one.source, Secret | Socket):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o644)
-        elif isinstance(one.source, Memory | Directory) or not one.selector:
+        elif isinstance(one.source, MemoryFiles | Directory) or not one.selector:
             path.mkdir(parents=True, exist_ok=True)
         else:
             # It may be a file: what is missing is made when that is known.
             path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def _for_runtime(one: StepMount, source: Path | None) -> Mount:
+def _for_runtime(one: StepMount, source: Path | None) -> SpecMount:
     access = ("ro",) if one.read_only else ()
-    if isinstance(one.source, Memory):
+    if isinstance(one.source, MemoryFiles):
         size = (f"size={one.source.size}",) if one.source.size else ()
-        return Mount(one.target, "tmpfs", "tmpfs", ("nosuid", *size, *access))
-    return Mount(one.target, "bind", str(source), ("bind", "private", *access))
+        return SpecMount(one.target, "tmpfs", "tmpfs", ("nosuid", *size, *access))
+    return SpecMount(one.target, "bind", str(source), ("bind", "private", *access))
 
 
 def _room_for(secrets: Sequence[bytes]) -> int:

@@ -1,13 +1,23 @@
 """The resources that a container uses, by its control group and a process of it. Loaded with the first question."""
 
 from husk.kernel import accounting, brief_usage
-from husk.kernel.accounting import CPU, BlockOperation, Interface, Memory, Usage
+from husk.kernel.accounting import CPU, BlockOperation, Interface, MemoryUsage, ResourceUsage
 from husk.kernel.brief_usage import BriefUsage
 
-__all__ = ["CPU", "BlockOperation", "BriefUsage", "Interface", "Memory", "Usage", "brief", "interfaces", "usage"]
+__all__ = [
+    "CPU",
+    "BlockOperation",
+    "BriefUsage",
+    "Interface",
+    "MemoryUsage",
+    "ResourceUsage",
+    "brief",
+    "interfaces",
+    "usage",
+]
 
 
-def usage(path: str) -> Usage:
+def usage(path: str) -> ResourceUsage:
     return accounting.read_usage(path)
 
 

@@ -20,7 +20,7 @@ from husk.kernel.inotify import FileWatch as FileWatch
 _CHUNK = 1 << 18
 
 
-class Aside(NamedTuple):
+class RotatedFile(NamedTuple):
     """A file that was put aside."""
 
     number: int
@@ -78,16 +78,16 @@ class LogFiles:
         """True while there is a directory for the files, which goes with its container."""
         return self.path.parent.exists()
 
-    def aside(self) -> list[Aside]:
+    def aside(self) -> list[RotatedFile]:
         """The files put aside, the oldest first."""
-        found: dict[int, Aside] = {}
+        found: dict[int, RotatedFile] = {}
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.path.parent):
                 if match := self._name.fullmatch(name):
                     number = int(match[1])
                     # Both forms are there when packing was cut off at its very end: the packed one is complete.
                     if match[2] or number not in found:
-                        found[number] = Aside(number, self.path.with_name(name))
+                        found[number] = RotatedFile(number, self.path.with_name(name))
         return [found[number] for number in sorted(found)]
 
     def number(self) -> int:
@@ -158,7 +158,7 @@ class LogFiles:
         if self.is_begun():
             yield (aside[-1].number + 1 if aside else 1), self.path
 
-    def _drop(self, old: Aside) -> None:
+    def _drop(self, old: RotatedFile) -> None:
         for suffix in ("", ".gz"):
             self.path.with_name(f"{self.path.name}.{old.number}{suffix}").unlink(missing_ok=True)
 

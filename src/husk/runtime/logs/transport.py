@@ -39,7 +39,7 @@ class Tls(msgspec.Struct, frozen=True):
     verify: bool = True
 
 
-class Address(msgspec.Struct, frozen=True):
+class ReceiverAddress(msgspec.Struct, frozen=True):
     """`protocol` is udp, tcp, unix (a stream) or unixgram; the path of the latter two is `host`."""
 
     protocol: str
@@ -51,7 +51,7 @@ class Address(msgspec.Struct, frozen=True):
         return self.host if self.protocol.startswith("unix") else f"{self.host}:{self.port}"
 
 
-class Connection:
+class ReceiverConnection:
     """An open way to a receiver. Every method raises OSError when the receiver cannot be reached."""
 
     def __init__(
@@ -99,24 +99,24 @@ class Connection:
                     await self._stream[1].wait_closed()
 
 
-async def connect(address: Address, touch: Touch) -> Connection:
+async def connect(address: ReceiverAddress, touch: Touch) -> ReceiverConnection:
     """Raises OSError when nobody is there, except for UDP, which cannot tell."""
     if address.protocol.startswith("unix"):
         return await _connect_here(address, touch)
     context = await _context(address.tls, touch) if address.tls else None
     async with asyncio.timeout(_PATIENCE):
         if address.protocol == "udp":
-            return Connection(datagrams=await _udp(address))
-        return Connection(stream=await asyncio.open_connection(address.host, address.port, ssl=context))
+            return ReceiverConnection(datagrams=await _udp(address))
+        return ReceiverConnection(stream=await asyncio.open_connection(address.host, address.port, ssl=context))
 
 
-async def _connect_here(address: Address, touch: Touch) -> Connection:
+async def _connect_here(address: ReceiverAddress, touch: Touch) -> ReceiverConnection:
     kinds = [socket.SOCK_DGRAM] if address.protocol == "unixgram" else [socket.SOCK_DGRAM, socket.SOCK_STREAM]
     channel = await touch(address.host, partial(_connected, address.host, kinds))
     if channel.type == socket.SOCK_DGRAM:
-        return Connection(datagrams=channel)
+        return ReceiverConnection(datagrams=channel)
     try:
-        return Connection(stream=await asyncio.open_unix_connection(sock=channel))
+        return ReceiverConnection(stream=await asyncio.open_unix_connection(sock=channel))
     except BaseException:
         channel.close()
         raise
@@ -137,7 +137,7 @@ def _connected(path: str, kinds: list[socket.SocketKind]) -> socket.socket:
     raise AssertionError("there are kinds")
 
 
-async def _udp(address: Address) -> socket.socket:
+async def _udp(address: ReceiverAddress) -> socket.socket:
     loop = asyncio.get_running_loop()
     family, kind, protocol, _, where = (await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM))[0]
     channel = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)

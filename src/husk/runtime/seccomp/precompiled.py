@@ -14,7 +14,7 @@ import msgspec
 
 from husk.kernel import seccomp
 from husk.runtime import oci
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def _compile(document: bytes) -> dict[str, str]:
             profile.default_errno_ret,
             profile.architectures,
             [
-                seccomp.Rule(
+                seccomp.SeccompRule(
                     rule.names,
                     rule.action,
                     rule.errno_ret,
@@ -101,7 +101,7 @@ def _compile(document: bytes) -> dict[str, str]:
                 if (rule.action, rule.errno_ret) != (profile.default_action, profile.default_errno_ret)
             ],
         )
-    except (seccomp.CompileError, Malformed) as error:
+    except (seccomp.CompileError, MalformedDocument) as error:
         log.warning("the runtime compiles the seccomp profile at each start: %s", error)
         return {}
     return {ANNOTATION: base64.b64encode(program).decode()}

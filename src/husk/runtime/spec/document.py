@@ -9,17 +9,17 @@ from collections.abc import Mapping
 import msgspec
 
 from husk.runtime.spec import defaults
-from husk.runtime.spec.users import User, resolve_user
+from husk.runtime.spec.users import ProcessUser, resolve_user
 
 __all__ = [
-    "ContainerSpec",
     "Device",
     "DeviceRule",
-    "Mount",
+    "ProcessUser",
     "Resources",
     "Rlimit",
+    "RuntimeContainer",
+    "SpecMount",
     "Throttle",
-    "User",
     "oci_spec",
     "resolve_user",
 ]
@@ -31,7 +31,7 @@ OCI_VERSION = "1.0.2"
 Json = dict[str, object]
 
 
-class Mount(msgspec.Struct, frozen=True):
+class SpecMount(msgspec.Struct, frozen=True):
     destination: str
     type: str = "bind"
     source: str = ""
@@ -100,7 +100,7 @@ class Resources(msgspec.Struct, frozen=True):
     blkio_write_iops: tuple[Throttle, ...] = ()
 
 
-class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
+class RuntimeContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about a container that its runtime needs. None for paths lists means Docker's default.
 
     `namespaces` maps an OCI type (pid, network, ipc, uts, mount, cgroup, user) to the path of a namespace to join, or
@@ -112,7 +112,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...]
     env: tuple[str, ...] = ()
     cwd: str = "/"
-    user: User = msgspec.field(default_factory=User)
+    user: ProcessUser = msgspec.field(default_factory=ProcessUser)
     terminal: bool = False
     hostname: str = ""
     domainname: str = ""
@@ -123,7 +123,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     writable_cgroups: bool = False
     privileged: bool = False
     namespaces: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(defaults.NAMESPACES))
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[SpecMount, ...] = ()
     shm_size: int = defaults.SHM_SIZE  # 0: no /dev/shm
     resources: Resources = msgspec.field(default_factory=Resources)
     cgroup_path: str = ""
@@ -141,7 +141,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     rootfs_propagation: str = ""
 
 
-def oci_spec(spec: ContainerSpec, cgroup_v2: bool) -> Json:
+def oci_spec(spec: RuntimeContainer, cgroup_v2: bool) -> Json:
     """The bundle's `config.json`."""
     linux: Json = {
         "cgroupsPath": spec.cgroup_path,
@@ -165,7 +165,7 @@ def oci_spec(spec: ContainerSpec, cgroup_v2: bool) -> Json:
     }
 
 
-def _process(spec: ContainerSpec) -> Json:
+def _process(spec: RuntimeContainer) -> Json:
     capabilities = list(spec.capabilities)
     process: Json = {
         "terminal": spec.terminal,
@@ -187,42 +187,42 @@ def _process(spec: ContainerSpec) -> Json:
     return _present(process)
 
 
-def _mounts(spec: ContainerSpec) -> list[Mount]:
+def _mounts(spec: RuntimeContainer) -> list[SpecMount]:
     own = {mount.destination.rstrip("/") for mount in spec.mounts}
     mounts = [mount for mount in _default_mounts(spec) if mount.destination not in own]
     # A parent is mounted before what lies below it, whatever order the client wrote.
     mounts += sorted(spec.mounts, key=lambda mount: mount.destination.rstrip("/").count("/"))
     if spec.init_path:
-        mounts.append(Mount(INIT_PATH, "bind", spec.init_path, ("bind", "ro")))
+        mounts.append(SpecMount(INIT_PATH, "bind", spec.init_path, ("bind", "ro")))
     return mounts
 
 
-def _default_mounts(spec: ContainerSpec) -> list[Mount]:
+def _default_mounts(spec: RuntimeContainer) -> list[SpecMount]:
     access = "rw" if spec.privileged else "ro"
     safe = ("nosuid", "noexec", "nodev")
     terminals = ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
     mounts = [
-        Mount("/proc", "proc", "proc", safe),
-        Mount("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
-        Mount("/dev/pts", "devpts", "devpts", terminals),
-        Mount("/sys", "sysfs", "sysfs", (*safe, access)),
-        Mount("/sys/fs/cgroup", "cgroup", "cgroup", (*safe, "rw" if spec.writable_cgroups else access)),
-        Mount("/dev/mqueue", "mqueue", "mqueue", safe),
+        SpecMount("/proc", "proc", "proc", safe),
+        SpecMount("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
+        SpecMount("/dev/pts", "devpts", "devpts", terminals),
+        SpecMount("/sys", "sysfs", "sysfs", (*safe, access)),
+        SpecMount("/sys/fs/cgroup", "cgroup", "cgroup", (*safe, "rw" if spec.writable_cgroups else access)),
+        SpecMount("/dev/mqueue", "mqueue", "mqueue", safe),
     ]
     if "ipc" not in spec.namespaces:
-        mounts.append(Mount("/dev/shm", "bind", "/dev/shm", ("rbind",)))
+        mounts.append(SpecMount("/dev/shm", "bind", "/dev/shm", ("rbind",)))
     elif spec.shm_size:
-        mounts.append(Mount("/dev/shm", "tmpfs", "shm", (*safe, "mode=1777", f"size={spec.shm_size}")))
+        mounts.append(SpecMount("/dev/shm", "tmpfs", "shm", (*safe, "mode=1777", f"size={spec.shm_size}")))
     return mounts
 
 
-def _paths(spec: ContainerSpec, own: tuple[str, ...] | None, default: tuple[str, ...]) -> list[str]:
+def _paths(spec: RuntimeContainer, own: tuple[str, ...] | None, default: tuple[str, ...]) -> list[str]:
     if spec.privileged:
         return []
     return list(default if own is None else own)
 
 
-def _sysctls(spec: ContainerSpec) -> dict[str, str] | None:
+def _sysctls(spec: RuntimeContainer) -> dict[str, str] | None:
     sysctls: dict[str, str] = {}
     own = spec.namespaces.get("network") == ""
     # A namespace that is there has them already (`network/sandbox.py`), and the runtime would pay for writing them
@@ -235,7 +235,7 @@ def _sysctls(spec: ContainerSpec) -> dict[str, str] | None:
     return sysctls | dict(spec.sysctls) or None
 
 
-def _resources(spec: ContainerSpec, cgroup_v2: bool) -> Json:
+def _resources(spec: RuntimeContainer, cgroup_v2: bool) -> Json:
     limits = spec.resources
     if spec.privileged:
         rules = [DeviceRule(True)]
@@ -277,7 +277,7 @@ def _resources(spec: ContainerSpec, cgroup_v2: bool) -> Json:
     )
 
 
-def oci_resources(spec: ContainerSpec, cgroup_v2: bool) -> Json:
+def oci_resources(spec: RuntimeContainer, cgroup_v2: bool) -> Json:
     """The limits alone, as a runtime takes them for a running container; its devices stay as they are."""
     return {name: value for name, value in _resources(spec, cgroup_v2).items() if name != "devices"}
 
@@ -286,7 +286,7 @@ def _namespace(kind: str, path: str) -> Json:
     return {"type": kind, "path": path} if path else {"type": kind}
 
 
-def _mount(mount: Mount) -> Json:
+def _mount(mount: SpecMount) -> Json:
     return {
         "destination": mount.destination,
         "type": mount.type,

@@ -6,14 +6,14 @@ runtimes would refuse such a container; for the user a container with a smaller 
 
 from msgspec.structs import replace
 
-from husk.runtime.spec.document import ContainerSpec, Resources, Rlimit
+from husk.runtime.spec.document import Resources, Rlimit, RuntimeContainer
 from husk.runtime.spec.host_facts import HostFacts
 
 _UNLIMITED = 2**64 - 1
 _UNSET = Resources()
 
 
-def clamp(spec: ContainerSpec, host: HostFacts) -> tuple[ContainerSpec, list[str]]:
+def clamp(spec: RuntimeContainer, host: HostFacts) -> tuple[RuntimeContainer, list[str]]:
     """The container that this host can run, and what the user should know about the difference."""
     warnings: list[str] = []
     rlimits = tuple(_rlimit(limit, host, warnings) for limit in spec.rlimits)

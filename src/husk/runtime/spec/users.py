@@ -10,7 +10,7 @@ _MAX_ID = 2**31 - 1
 _LONGEST = len(str(_MAX_ID))
 
 
-class User(Struct, frozen=True):
+class ProcessUser(Struct, frozen=True):
     uid: int = 0
     gid: int = 0
     additional_gids: tuple[int, ...] = ()
@@ -18,7 +18,7 @@ class User(Struct, frozen=True):
     """Is it in the passwd file? The runtime looks for its home there."""
 
 
-def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = ()) -> User:
+def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = ()) -> ProcessUser:
     """Resolve as Docker does: names and numbers for both parts, an empty text is root.
 
     Without an explicit group, the user's groups in the group file are added. A number needs no entry, a name does.
@@ -32,7 +32,7 @@ def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = 
         supplementary = [_in_range(number) for _, number, members in _groups(group) if name in members]
     supplementary += [_find_group(item, group) for item in group_add]
     # The primary group is listed too: otherwise a process could drop it and escape a group's lack of rights.
-    return User(uid, gid, tuple(dict.fromkeys([gid, *supplementary])), bool(name))
+    return ProcessUser(uid, gid, tuple(dict.fromkeys([gid, *supplementary])), bool(name))
 
 
 def _find_user(text: str, passwd: str) -> tuple[int, int, str]:

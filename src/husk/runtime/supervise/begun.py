@@ -39,7 +39,7 @@ Output = Callable[[bytes, bool], None]
 """Is told each piece, and whether it is of stderr."""
 
 
-class Ended(NamedTuple):
+class ContainerEnd(NamedTuple):
     """The end of a container: its exit status (128 + signal when killed), and why it did not even begin, if so."""
 
     status: int
@@ -72,7 +72,7 @@ class Begun:
         """True while the runtime, once started, has the pipe open."""
         return self._child is not None and self._config >= 0 and _has_open(self._child.pid, self._config)
 
-    async def run(self, config: bytes, output: Output, command: str = "") -> Ended:
+    async def run(self, config: bytes, output: Output, command: str = "") -> ContainerEnd:
         """Let the runtime go on with this, which is what the bundle has, and wait for the container's end.
 
         `command` is the first word of what is run, for error messages.
@@ -96,7 +96,7 @@ class Begun:
         await self.end()
         status = status if status >= 0 else 128 - status
         log, pid_file = self.directory / LOG, self.directory / PID
-        return Ended(status, await asyncio.to_thread(complaint_of, log, pid_file, command) if status else "")
+        return ContainerEnd(status, await asyncio.to_thread(complaint_of, log, pid_file, command) if status else "")
 
     async def end(self) -> None:
         """Nothing of it stays, however far it has come. Safe to call twice."""

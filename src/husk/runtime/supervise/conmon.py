@@ -37,7 +37,7 @@ from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
 from husk.runtime.complaints import fault
 from husk.runtime.supervise.console import Console, until_accepted
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.stdin_open and self.stdin_once and not self.terminal
 
 
-class Created(msgspec.Struct, frozen=True):
+class CreatedProcess(msgspec.Struct, frozen=True):
     """A created container: its first process, and the monitor."""
 
     pid: int
@@ -139,7 +139,7 @@ class Monitor:
         runtime: oci.OCIRuntime,
         timeout: float = 120.0,
         apart: Apart | None = None,
-    ) -> Created:
+    ) -> CreatedProcess:
         """Create the container of a bundle that is newly written; it waits for `runtime.start`. The caller watches the
         monitor with `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know
         the id.
@@ -191,7 +191,7 @@ class Monitor:
                 raise (GaveUp if lost else SystemFault)(fault(runtime.name, "create", text, bundle.command))
             child.close()
             self._moves.moved()
-            return Created(report.data, child.pid)
+            return CreatedProcess(report.data, child.pid)
         finally:
             os.close(reader)
             os.close(complaints)
@@ -374,7 +374,7 @@ async def read_report(fd: int) -> SyncReport | None:
     try:
         # The exit status of an exec may follow at once.
         return decode(line.partition(b"\n")[0], SyncReport)
-    except Malformed:
+    except MalformedDocument:
         return SyncReport(-1, line.decode(errors="replace"))
 
 

@@ -14,7 +14,7 @@ from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime import oci
 from husk.runtime.supervise.begun import LOG, PID, Begun, Output, complaint_of
-from husk.runtime.supervise.begun import Ended as Ended
+from husk.runtime.supervise.begun import ContainerEnd as ContainerEnd
 from husk.runtime.supervise.stdio import Streams, Terminal
 
 
@@ -35,14 +35,14 @@ class Foreground:
 
     async def run(
         self, directory: Path, container_id: str, runtime: oci.OCIRuntime, output: Output, command: str = ""
-    ) -> Ended:
+    ) -> ContainerEnd:
         """Run the container of a complete bundle to its end: see `Begun.run`."""
         async with self.begin(directory, container_id, runtime) as begun:
             return await begun.run(b"", output, command)
 
     async def talk(
         self, directory: Path, container_id: str, runtime: oci.OCIRuntime, streams: Streams, command: str = ""
-    ) -> Ended:
+    ) -> ContainerEnd:
         """The same with streams that the caller reads and writes meanwhile."""
         return await self._attended(
             directory, runtime, ["run", "--bundle", str(directory)], container_id, streams, command
@@ -56,7 +56,7 @@ class Foreground:
         spec: bytes,
         streams: Streams,
         command: str = "",
-    ) -> Ended:
+    ) -> ContainerEnd:
         """Another process in a container that runs; `directory` is for its files alone."""
         file = directory / "process.json"
         await asyncio.to_thread(_write, file, spec)
@@ -72,7 +72,7 @@ class Foreground:
         container_id: str,
         streams: Streams,
         command: str,
-    ) -> Ended:
+    ) -> ContainerEnd:
         log, pid_file = directory / LOG, directory / PID
         argv = [runtime.program, *runtime.global_args, "--log", str(log), *verb, "--pid-file", str(pid_file)]
         if isinstance(streams, Terminal):
@@ -93,7 +93,7 @@ class Foreground:
             if isinstance(streams, Terminal):
                 streams.relayed_by(0)
         status = status if status >= 0 else 128 - status
-        return Ended(status, await asyncio.to_thread(complaint_of, log, pid_file, command) if status else "")
+        return ContainerEnd(status, await asyncio.to_thread(complaint_of, log, pid_file, command) if status else "")
 
 
 def pid_in(directory: Path) -> int:

@@ -29,7 +29,7 @@ _CHUNK = 64 * 1024
 _PATIENCE = 60.0
 
 
-class Descriptor:
+class StreamEnd:
     """One end of a stream, ours to close."""
 
     def __init__(self, fd: int) -> None:
@@ -99,11 +99,11 @@ class Pipes:
     def __init__(self) -> None:
         self._theirs: list[int] = []
         self.stdin, ours = self._pipe()
-        self.input = Descriptor(ours)
+        self.input = StreamEnd(ours)
         output, self.stdout = self._pipe()
-        self.output = Descriptor(output)
+        self.output = StreamEnd(output)
         errors, self.stderr = self._pipe()
-        self.errors = Descriptor(errors)
+        self.errors = StreamEnd(errors)
         self._theirs = [self.stdin, self.stdout, self.stderr]
 
     def _pipe(self) -> tuple[int, int]:
@@ -146,7 +146,7 @@ class Terminal:
         self._listener.listen(1)
         self._listener.setblocking(False)
         self._size: tuple[int, int] | None = None
-        self._terminal: Descriptor | None = None
+        self._terminal: StreamEnd | None = None
         self._relay = 0
         self._news = asyncio.Event()
         self.errors = None
@@ -172,7 +172,7 @@ class Terminal:
         # As the runtime sets it when it begins: what is typed before is not echoed.
         tty.setraw(theirs)
         self.stdin = self.stdout = self.stderr = theirs
-        self._terminal = Descriptor(ours)
+        self._terminal = StreamEnd(ours)
         if self._size is not None:
             self._terminal.resize(*self._size)
         self._news.set()
@@ -182,12 +182,12 @@ class Terminal:
         self._relay = runtime
 
     @property
-    def input(self) -> Descriptor:
+    def input(self) -> StreamEnd:
         assert self._terminal is not None
         return self._terminal
 
     @property
-    def output(self) -> Descriptor:
+    def output(self) -> StreamEnd:
         return self.input
 
     async def opened(self) -> None:
@@ -212,7 +212,7 @@ class Terminal:
                 _, fds, _, _ = socket.recv_fds(connection, 4096, 1)
         if not fds:
             raise ConnectionError("the runtime sent no terminal")
-        self._terminal = Descriptor(fds[0])
+        self._terminal = StreamEnd(fds[0])
         if self._size is not None:
             self._terminal.resize(*self._size)
 

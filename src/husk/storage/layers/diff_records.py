@@ -10,7 +10,7 @@ class Packing(msgspec.Struct, frozen=True):
     size: int
 
 
-class Diff(msgspec.Struct, frozen=True):
+class DiffRecord(msgspec.Struct, frozen=True):
     """The changes of one step. `size` counts the bytes of regular files.
 
     `packings` has a packing for each latest time (seconds, or "" for none) that was asked for.

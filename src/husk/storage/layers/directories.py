@@ -17,7 +17,7 @@ import msgspec
 from husk.storage.layers.trash import Trash
 from husk.storage.layers.writeback import Writeback
 from husk.storage.state.store import StateStore
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 from husk.text.patterns import pattern
 
 LAYER = "layer"
@@ -153,7 +153,7 @@ def _named(state: StateStore) -> tuple[Counter[str], bool]:
         for body in state.load(kind).values():
             try:
                 names[decode(body, _Named).directory] += 1
-            except Malformed:
+            except MalformedDocument:
                 all_read = False
     return names, all_read
 

@@ -4,19 +4,13 @@ Unlock keys are 32 random bytes, so what wraps is derived from them without stre
 file too, sealed with the wrapped key: whoever has opened the lock may ask for it. Pure.
 """
 
-import secrets
-
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from husk.errors import SystemFault
-from husk.text.documents import Malformed, decode
+from husk.storage import secrets
+from husk.text.documents import MalformedDocument, decode
 
 UNLOCK_KEY_BYTES = 32
-_NONCE_BYTES = 12
 _PURPOSE = b"husk: unlock the keys of a swarm"
 
 
@@ -53,21 +47,17 @@ def has_others(content: bytes) -> bool:
 def _read(content: bytes) -> _Lock:
     try:
         return decode(content, _Lock)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise SystemFault(f"the lock file of the swarm is damaged: {error}") from error
 
 
 def _derived(unlock_key: bytes) -> bytes:
-    return HKDF(SHA256(), 32, None, _PURPOSE).derive(unlock_key)
+    return secrets.ciphers.derived(unlock_key, _PURPOSE)
 
 
 def _encrypt(key: bytes, value: bytes) -> bytes:
-    nonce = secrets.token_bytes(_NONCE_BYTES)
-    return nonce + AESGCM(key).encrypt(nonce, value, _PURPOSE)
+    return secrets.ciphers.encrypt(key, value, _PURPOSE)
 
 
 def _decrypt(key: bytes, sealed: bytes) -> bytes | None:
-    try:
-        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _PURPOSE)
-    except InvalidTag:
-        return None
+    return secrets.ciphers.decrypt(key, sealed, _PURPOSE)

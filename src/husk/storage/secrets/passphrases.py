@@ -5,27 +5,25 @@ functions take a tenth of a second and 32 MiB.
 """
 
 import hashlib
-import secrets
+from secrets import token_bytes
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from husk.storage import secrets
 
-_SALT_BYTES, _NONCE_BYTES, _KEY_BYTES = 16, 12, 32
+_SALT_BYTES, _KEY_BYTES = 16, 32
 _WORK, _BLOCK, _LANES = 1 << 15, 8, 1
 
 
 def seal(content: bytes, passphrase: bytes, bound: bytes) -> bytes:
-    salt, nonce = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_NONCE_BYTES)
-    return salt + nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, content, bound)
+    salt = token_bytes(_SALT_BYTES)
+    return salt + secrets.ciphers.encrypt(_stretched(passphrase, salt), content, bound)
 
 
 def unseal(sealed: bytes, passphrase: bytes, bound: bytes) -> bytes | None:
     """None when it is another passphrase, or something was changed."""
-
-    salt, nonce, rest = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:][:_NONCE_BYTES], sealed[_SALT_BYTES + _NONCE_BYTES :]
+    salt, rest = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:]
     try:
-        return AESGCM(_stretched(passphrase, salt)).decrypt(nonce, rest, bound)
-    except (InvalidTag, ValueError):  # one that is too short, too
+        return secrets.ciphers.decrypt(_stretched(passphrase, salt), rest, bound)
+    except ValueError:  # it is too short
         return None
 
 

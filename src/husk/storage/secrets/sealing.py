@@ -11,14 +11,11 @@ first, so that a crash at any point leaves at least one.
 import secrets
 from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from husk.errors import SystemFault, Unavailable
+from husk.storage import secrets as sealed_values
 from husk.storage.secrets import key_files, locks
 
 _KEY_BYTES = 32
-_NONCE_BYTES = 12
 
 
 class Sealer:
@@ -33,14 +30,13 @@ class Sealer:
         self._opened = False
 
     def seal(self, value: bytes, context: str) -> bytes:
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        return nonce + self._cipher().encrypt(nonce, value, context.encode())
+        return sealed_values.ciphers.encrypt(self._load(), value, context.encode())
 
     def unseal(self, sealed: bytes, context: str) -> bytes:
-        try:
-            return self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], context.encode())
-        except InvalidTag:
-            raise SystemFault(f"{context} cannot be unsealed: {self._path} is not the key it was sealed with") from None
+        value = sealed_values.ciphers.decrypt(self._load(), sealed, context.encode())
+        if value is None:
+            raise SystemFault(f"{context} cannot be unsealed: {self._path} is not the key it was sealed with")
+        return value
 
     # --- the lock
 
@@ -149,11 +145,6 @@ class Sealer:
             else:
                 successor._path.rename(self._path)
             key_files.sync(self._path.parent)
-
-    def _cipher(self) -> AESGCM:
-        # Importing it costs some 20 ms and 5 MiB, which daemons without secrets need not pay.
-
-        return AESGCM(self._load())
 
     def _load(self) -> bytes:
         if self.locked:

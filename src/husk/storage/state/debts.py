@@ -17,7 +17,7 @@ import msgspec
 
 from husk.errors import SystemFault
 from husk.storage.state.schema import SCHEMA
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _UNTOLD = 2
 LARGEST = 256 << 20
 
 
-class Document(NamedTuple):
+class OwedRecord(NamedTuple):
     """A record to write in the form of a schema; without a body it is gone."""
 
     kind: str
@@ -38,7 +38,7 @@ class Document(NamedTuple):
 
 class _Page(msgspec.Struct):
     store: str
-    changes: list[Document]
+    changes: list[OwedRecord]
     follows: str = ""
 
 
@@ -50,7 +50,7 @@ class Debts:
         self._store = str(store)
         self._told = False
 
-    def read(self, mark: str) -> list[Document]:
+    def read(self, mark: str) -> list[OwedRecord]:
         """List what a store with this mark owes. SystemFault when a later version has written it."""
         if self._path is None:
             return []
@@ -58,7 +58,7 @@ class Debts:
             page = decode(_content(self._path), _Page, largest=LARGEST)
         except FileNotFoundError:
             return []
-        except (OSError, Malformed) as error:
+        except (OSError, MalformedDocument) as error:
             log.error("%s cannot be read, so what it notes is lost: %s", self._path, error)
             return []
         # A directory may have served a daemon with another data root.
@@ -77,7 +77,7 @@ class Debts:
             )
         return page.changes
 
-    def write(self, changes: list[Document], mark: str) -> bool:
+    def write(self, changes: list[OwedRecord], mark: str) -> bool:
         """Note what a store with this mark owes; False where that cannot be done, and they are in memory alone."""
         if self._path is None:
             return True

@@ -38,19 +38,19 @@ CREATE TABLE IF NOT EXISTS document (
 _MARK = "CREATE TABLE IF NOT EXISTS mark (value TEXT NOT NULL)"
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A record that this version cannot make sense of; says why."""
 
 
 def migrated(kind: str, body: bytes, schema: int, steps: Mapping[int, Step]) -> bytes:
     """The body of a record in the present form."""
     if schema > SCHEMA:
-        raise Unreadable(f"a later version of Husk wrote it (schema {schema}; this one knows {SCHEMA})")
+        raise UnreadableRecord(f"a later version of Husk wrote it (schema {schema}; this one knows {SCHEMA})")
     try:
         for number in range(schema, SCHEMA):
             body = steps[number](kind, body) if number in steps else body
     except Exception as error:  # whatever a step stumbles over: the record stays as it is
-        raise Unreadable(f"it cannot be brought from schema {schema} to {SCHEMA}: {error}") from error
+        raise UnreadableRecord(f"it cannot be brought from schema {schema} to {SCHEMA}: {error}") from error
     return body
 
 
@@ -102,7 +102,7 @@ def bring_up(connection: sqlite3.Connection, steps: Mapping[int, Step]) -> None:
             connection.execute("ALTER TABLE document ADD COLUMN schema INTEGER NOT NULL DEFAULT 1")
         older = connection.execute(f"SELECT kind, key, {_BODY}, schema FROM document WHERE schema < ?", (SCHEMA,))
         for kind, key, body, schema in older.fetchall():
-            with contextlib.suppress(Unreadable):
+            with contextlib.suppress(UnreadableRecord):
                 connection.execute(WRITE, (kind, key, migrated(kind, bytes(body), schema, steps), SCHEMA))
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.execute("COMMIT")
@@ -145,7 +145,7 @@ def read_documents(
     for kind, key, body, schema in rows:
         try:
             body = migrated(kind, body, schema, steps)
-        except Unreadable as error:
+        except UnreadableRecord as error:
             if refused is not None:
                 refused[kind, key] = str(error)
         documents.setdefault(kind, {})[key] = body

@@ -28,14 +28,14 @@ from husk.aio.thread_pool import ThreadPool
 from husk.errors import DiskFault, HuskError, SystemFault
 from husk.kernel.disk import sync_directory
 from husk.storage.durable import Flusher
-from husk.storage.state.debts import Debts, Document
+from husk.storage.state.debts import Debts, OwedRecord
 from husk.storage.state.reserve import Reserve, free
 from husk.storage.state.schema import (
     NO_STEPS,
     SCHEMA,
     WRITE,
     Step,
-    Unreadable,
+    UnreadableRecord,
     bring_up,
     brought_up,
     mark_of,
@@ -53,7 +53,7 @@ RETRY = 1.0
 _BLOCK = 4096
 
 T = TypeVar("T")
-_Documents = dict[tuple[str, str], Document]
+_Documents = dict[tuple[str, str], OwedRecord]
 Believe = Callable[[], object]
 
 
@@ -178,13 +178,13 @@ class StateStore:
                 found |= {} if owed.body is None else {owed.key: (owed.body, owed.schema)}
         return found
 
-    def _present(self, owed: Document) -> Document:
+    def _present(self, owed: OwedRecord) -> OwedRecord:
         """The same in the present form. One that cannot be brought there stays as it is, as in the store."""
         if owed.body is None or owed.schema == SCHEMA:
             return owed
         try:
             return owed._replace(body=migrated(owed.kind, owed.body, owed.schema, self._steps), schema=SCHEMA)
-        except Unreadable:
+        except UnreadableRecord:
             return owed
 
     def records(self, kind: str, type: type[T]) -> dict[str, T]:
@@ -198,7 +198,7 @@ class StateStore:
         for key, (body, schema) in self._load(kind).items():
             try:
                 found[key] = decode(migrated(kind, body, schema, self._steps))
-            except (Unreadable, HuskError, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+            except (UnreadableRecord, HuskError, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
                 aside[key] = str(error)
                 advice = "`husk doctor --check-store` tells more"
                 log.error("the record of %s %s cannot be read and is put aside: %s. %s", kind, key, error, advice)
@@ -447,7 +447,7 @@ async def _written(work: asyncio.Future[None], then: Believe | None) -> None:
 
 
 def _by_key(changes: tuple[Change, ...]) -> _Documents:
-    return {(change.kind, change.key): Document(*change, SCHEMA) for change in changes}
+    return {(change.kind, change.key): OwedRecord(*change, SCHEMA) for change in changes}
 
 
 def _reason(path: Path, error: sqlite3.Error) -> str:

@@ -12,7 +12,7 @@ from isal import igzip
 
 from husk.compression import compression_of
 from husk.storage.tar.header import is_tar
-from husk.storage.tar.zstd_frames import Frames
+from husk.storage.tar.zstd_frames import ZstdFrames
 
 _READ_SIZE = 1 << 20
 
@@ -56,7 +56,7 @@ class _FramesSource:
 
     def __init__(self, source: HeadedReader) -> None:
         self._source = source
-        self._frames = Frames()
+        self._frames = ZstdFrames()
 
     def read(self, size: int, /) -> bytes:
         data = self._source.read(size)

@@ -15,7 +15,7 @@ class TarError(Exception):
     """The archive is damaged, or asks for something that no archive may ask for."""
 
 
-class Entry(msgspec.Struct, eq=False):
+class TarEntry(msgspec.Struct, eq=False):
     """One thing in the archive; `size` bytes of data follow it in the stream."""
 
     name: bytes

@@ -5,7 +5,7 @@ For the archives of `load`, whose few entries are large. Layers are read by `hus
 
 from collections.abc import AsyncIterator
 
-from husk.storage.tar.entry import Entry, TarError, padding, truncated
+from husk.storage.tar.entry import TarEntry, TarError, padding, truncated
 from husk.storage.tar.parser import Parser
 
 
@@ -19,7 +19,7 @@ class TarFlow:
         self._left = 0
         self._padding = 0
 
-    async def next(self) -> Entry | None:
+    async def next(self) -> TarEntry | None:
         """The next entry; None at the end of the archive."""
         await self._skip(self._left)
         await self._skip(self._padding, exact=False)

@@ -16,7 +16,7 @@ from husk.storage.tar.entry import (
     HARD_LINK,
     REGULAR,
     SYMLINK,
-    Entry,
+    TarEntry,
     TarError,
     invalid,
 )
@@ -31,7 +31,7 @@ _CHECK = slice(148, 156)
 _PLAIN_KINDS = (REGULAR, HARD_LINK, SYMLINK, DIRECTORY, FIFO)
 
 
-class Member(msgspec.Struct):
+class TarMember(msgspec.Struct):
     """The facts that are to be written about a file. `pax` has those that a plain header has no room for."""
 
     name: str
@@ -47,7 +47,7 @@ class Member(msgspec.Struct):
     pax: dict[str, str] = {}
 
 
-def parse_header(block: bytes) -> Entry:
+def parse_header(block: bytes) -> TarEntry:
     """One 512-byte header without what extensions add."""
     name, mode, uid, gid, size, mtime, check, kind, link, magic = _HEADER.unpack_from(block)
     # The field of the sum counts as blanks; some old programs added signed characters.
@@ -58,7 +58,7 @@ def parse_header(block: bytes) -> Entry:
     # GNU tar uses the prefix's place for other things and leaves a blank after "ustar".
     if magic == _MAGIC and block[_PREFIX_BEGINS]:
         name = block[_PREFIX].partition(b"\0")[0] + b"/" + name
-    entry = Entry(
+    entry = TarEntry(
         name, kind, _usual(mode) & 0o7777, _usual(uid), _usual(gid), number(size), _usual(mtime) * 10**9,
         link.partition(b"\0")[0] if link[0] else b"",
     )  # fmt: skip
@@ -108,7 +108,7 @@ def number(text: bytes) -> int:
 _usual = lru_cache(maxsize=512)(number)
 
 
-def plain_header(member: Member) -> bytes:
+def plain_header(member: TarMember) -> bytes:
     """An ordinary entry's header, as `tarfile` makes it at many times the cost; empty if it needs more than one."""
     name = member.name + "/" if member.kind == DIRECTORY and not member.name.endswith("/") else member.name
     if (
@@ -124,12 +124,12 @@ def plain_header(member: Member) -> bytes:
     )
 
 
-def any_header(member: Member) -> bytes:
+def any_header(member: TarMember) -> bytes:
     """Any entry's header, with another one before it that has what a plain one has no room for."""
     return plain_header(member) or _pax_header(member)
 
 
-def _pax_header(member: Member) -> bytes:
+def _pax_header(member: TarMember) -> bytes:
     info = tarfile.TarInfo(member.name)
     info.type, info.linkname, info.size = member.kind, member.link, member.size
     info.mode, info.uid, info.gid, info.mtime = member.mode, member.uid, member.gid, member.mtime

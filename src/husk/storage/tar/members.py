@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from husk.storage.tar.entry import BLOCK, BLOCK_DEVICE, CHARACTER, DIRECTORY, FIFO, HARD_LINK, REGULAR, SYMLINK, padding
-from husk.storage.tar.header import Member, any_header, file_header
+from husk.storage.tar.header import TarMember, any_header, file_header
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 BUFFER = 1 << 20
@@ -37,12 +37,12 @@ def tar_to(
     only_xattrs: frozenset[str] | None = None,
     hand_over: HandOver | None = None,
     latest: int | None = None,
-) -> Iterator["Members"]:
+) -> Iterator["TarWriter"]:
     """A tar that goes to `out`, large files by `hand_over`; its end mark is written only if the block ends well.
 
     No entry has a time after `latest` (in seconds).
     """
-    yield Members(out, only_xattrs, hand_over, latest)
+    yield TarWriter(out, only_xattrs, hand_over, latest)
     out.write(bytes(2 * BLOCK))
     out.flush()
 
@@ -61,7 +61,7 @@ def pipe_to(pipe: int) -> HandOver:
     return hand_over
 
 
-class Members:
+class TarWriter:
     """Writes files to a tar, in the order in which they are added. A file with several names is written once.
 
     `tarfile.TarFile` would remember every entry; this holds one buffer, however large the tree is.
@@ -82,7 +82,7 @@ class Members:
 
     def add_empty(self, name: str) -> None:
         """An empty file that is on no disk: a mark."""
-        self._head(Member(name))
+        self._head(TarMember(name))
 
     def add_small(self, name: str, data: bytes, status: os.stat_result) -> bool:
         """Write a regular file without attributes that was read already; False, and nothing is written, if the header
@@ -151,12 +151,12 @@ class Members:
             os.close(fd)
         return len(data) == size and self.add_small(name, data, status)
 
-    def _head(self, member: Member) -> None:
+    def _head(self, member: TarMember) -> None:
         if self._latest is not None:
             member.mtime = min(member.mtime, self._latest)
         self._out.write(any_header(member))
 
-    def _member(self, name: str, path: bytes, status: os.stat_result) -> Member | None:
+    def _member(self, name: str, path: bytes, status: os.stat_result) -> TarMember | None:
         member = _described(name, status)
         kind = stat.S_IFMT(status.st_mode)
         try:
@@ -184,7 +184,7 @@ class Members:
             return None
         return member
 
-    def _file(self, member: Member, path: bytes) -> bool:
+    def _file(self, member: TarMember, path: bytes) -> bool:
         """Write header and data; False when there is no such file any more."""
         try:
             fd = os.open(path, _READ)
@@ -212,6 +212,6 @@ class Members:
         return True
 
 
-def _described(name: str, status: os.stat_result) -> Member:
+def _described(name: str, status: os.stat_result) -> TarMember:
     mode, mtime = stat.S_IMODE(status.st_mode), int(status.st_mtime)
-    return Member(name, mode=mode, uid=status.st_uid, gid=status.st_gid, mtime=mtime)
+    return TarMember(name, mode=mode, uid=status.st_uid, gid=status.st_gid, mtime=mtime)

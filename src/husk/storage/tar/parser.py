@@ -16,7 +16,7 @@ from husk.storage.tar.entry import (
     LARGEST_EXTENSION,
     REGULAR,
     SYMLINK,
-    Entry,
+    TarEntry,
     TarError,
     invalid,
     padding,
@@ -48,8 +48,8 @@ class Parser:
     def __init__(self) -> None:
         self.wants = BLOCK
         self.ended = False
-        self._step: Callable[[bytes], Entry | None] = self._header
-        self._entry: Entry
+        self._step: Callable[[bytes], TarEntry | None] = self._header
+        self._entry: TarEntry
         self._map: OldMap | DataMap
         # What extensions say about the next entry, and about all that follow.
         self._extended = False
@@ -57,7 +57,7 @@ class Parser:
         self._records: dict[bytes, bytes] = {}
         self._shared: dict[bytes, bytes] = {}
 
-    def feed(self, data: bytes) -> Entry | None:
+    def feed(self, data: bytes) -> TarEntry | None:
         """Take the next bytes: as many as it wants, fewer only where the archive ends."""
         if len(data) < self.wants:
             if data or self.wants != BLOCK or self._extended or self._step not in (self._header, self._second_of_end):
@@ -66,7 +66,7 @@ class Parser:
             return None
         return self._step(data)
 
-    def _header(self, block: bytes) -> Entry | None:
+    def _header(self, block: bytes) -> TarEntry | None:
         if block == _ZEROS:
             self._await(self._second_of_end)
             return None
@@ -84,7 +84,7 @@ class Parser:
             invalid()
         self.ended = True
 
-    def _begin_extension(self, entry: Entry) -> None:
+    def _begin_extension(self, entry: TarEntry) -> None:
         if entry.size > LARGEST_EXTENSION:
             raise TarError("archive/tar: header field too long")
         self._entry = entry
@@ -108,7 +108,7 @@ class Parser:
             self._records = parse_pax(said)
         self._await(self._header)
 
-    def _extend(self, entry: Entry) -> None:
+    def _extend(self, entry: TarEntry) -> None:
         entry.name = self._long_name or entry.name
         entry.link = self._long_link or entry.link
         apply_pax(entry, {**self._shared, **self._records} if self._shared else self._records)
@@ -118,7 +118,7 @@ class Parser:
         self._records = {}
         self._extended = False
 
-    def _judge(self, entry: Entry, block: bytes) -> Entry | None:
+    def _judge(self, entry: TarEntry, block: bytes) -> TarEntry | None:
         """Find the kind of an entry, and return the entry; None while the map of a sparse file is still to come."""
         kind = entry.kind
         if kind in _PLAIN:
@@ -136,7 +136,7 @@ class Parser:
             return self._begin_map(entry, DataMap(entry.size))
         return entry
 
-    def _begin_map(self, entry: Entry, found: OldMap | DataMap) -> Entry | None:
+    def _begin_map(self, entry: TarEntry, found: OldMap | DataMap) -> TarEntry | None:
         self._entry, self._map = entry, found
         if not found.more:
             found.apply(entry)
@@ -144,7 +144,7 @@ class Parser:
         self._await(self._more_of_map)
         return None
 
-    def _more_of_map(self, block: bytes) -> Entry | None:
+    def _more_of_map(self, block: bytes) -> TarEntry | None:
         self._map.add(block)
         if self._map.more:
             return None
@@ -152,5 +152,5 @@ class Parser:
         self._map.apply(self._entry)
         return self._entry
 
-    def _await(self, step: Callable[[bytes], Entry | None], size: int = BLOCK) -> None:
+    def _await(self, step: Callable[[bytes], TarEntry | None], size: int = BLOCK) -> None:
         self._step, self.wants = step, size

@@ -1,6 +1,6 @@
 """The records of pax headers: what a plain header has no room or no field for."""
 
-from husk.storage.tar.entry import Entry, invalid
+from husk.storage.tar.entry import TarEntry, invalid
 from husk.storage.tar.sparse import decimal, set_sparse
 
 _XATTR = b"SCHILY.xattr."
@@ -32,7 +32,7 @@ def parse_pax(data: bytes) -> dict[bytes, bytes]:
     return records
 
 
-def apply_pax(entry: Entry, records: dict[bytes, bytes]) -> None:
+def apply_pax(entry: TarEntry, records: dict[bytes, bytes]) -> None:
     """Let a pax header's records take the place of the fields in `entry`."""
     for key, value in records.items():
         if key == b"path":

@@ -1,6 +1,6 @@
 """Files with holes, in the four formats that there are: where the data of an entry belongs in its file."""
 
-from husk.storage.tar.entry import BLOCK, LARGEST_EXTENSION, Entry, TarError, invalid
+from husk.storage.tar.entry import BLOCK, LARGEST_EXTENSION, TarEntry, TarError, invalid
 from husk.storage.tar.header import number
 
 # Of a header of GNU's own sparse type, and of the blocks that may follow it.
@@ -23,7 +23,7 @@ class OldMap:
         if len(self._numbers) > LARGEST_EXTENSION // _FIELD:
             raise TarError("archive/tar: header field too long")
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: TarEntry) -> None:
         set_sparse(entry, self._numbers, self._real_size)
 
 
@@ -56,14 +56,14 @@ class DataMap:
         if length > LARGEST_EXTENSION or length + BLOCK > self._size:
             raise TarError("archive/tar: invalid sparse map")
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: TarEntry) -> None:
         text = b"".join(self._blocks)
         entry.size -= len(text)
         numbers = [decimal(line) for line in text.split(b"\n")[1 : self._lines]]
         set_sparse(entry, numbers, entry.real_size)
 
 
-def set_sparse(entry: Entry, numbers: list[int], real_size: int) -> None:
+def set_sparse(entry: TarEntry, numbers: list[int], real_size: int) -> None:
     """Take a map of offsets and lengths after checking that it describes the data and the file."""
     entry.real_size = real_size
     entry.sparse = pieces = list(zip(numbers[::2], numbers[1::2], strict=False))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 
-from husk.storage.tar.entry import Entry, padding, truncated
+from husk.storage.tar.entry import TarEntry, padding, truncated
 from husk.storage.tar.parser import Parser
 
 # What is worth moving without a copy; a smaller file is in the buffers anyway.
@@ -99,7 +99,7 @@ def _write(fd: int, data: memoryview) -> None:
         written += os.write(fd, data[written:])
 
 
-def entries(stream: TarStream) -> Iterator[Entry]:
+def entries(stream: TarStream) -> Iterator[TarEntry]:
     """The archive's entries; the consumer takes exactly `entry.size` bytes from `stream` before asking for the next."""
     parser = Parser()
     feed, take, skip = parser.feed, stream.take, stream.skip

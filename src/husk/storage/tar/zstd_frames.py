@@ -12,7 +12,7 @@ _RLE = 1
 _SIZES_OF_DICTIONARY_IDS = (0, 1, 2, 4)
 
 
-class Frames:
+class ZstdFrames:
     """Feed it all bytes of a stream, in pieces of any size; it is `whole` where no frame is half here."""
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ class FileContent(WorkerMessage, frozen=True, tag="content"):
     data: bytes
 
 
-class Entry(WorkerMessage, frozen=True):
+class FoundFile(WorkerMessage, frozen=True):
     """A file of a build's file system; names that are not UTF-8 have surrogates."""
 
     name: str
@@ -80,7 +80,7 @@ class Entry(WorkerMessage, frozen=True):
 
 
 class Looked(WorkerMessage, frozen=True, tag="looked"):
-    entries: list[Entry]
+    entries: list[FoundFile]
 
 
 class FileStatus(WorkerMessage, frozen=True, tag="status"):

@@ -23,7 +23,7 @@ _NEXT_CHUNK = pattern(rb"\r\n([0-9a-fA-F]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
-class Upload(NamedTuple):
+class BodyUpload(NamedTuple):
     """A body that its receiver reads from `socket`; `begun` is what was already read. No length: it is in chunks."""
 
     socket: int
@@ -31,10 +31,10 @@ class Upload(NamedTuple):
     length: int | None
 
 
-class Body:
+class BodyReader:
     """The bytes of one body. The socket may be one that does not block."""
 
-    def __init__(self, upload: Upload) -> None:
+    def __init__(self, upload: BodyUpload) -> None:
         self._fd = upload.socket
         self._ahead = memoryview(upload.begun)
         self._chunked = upload.length is None

@@ -21,7 +21,7 @@ from husk.storage.tar.entry import (
     HARD_LINK,
     REGULAR,
     SYMLINK,
-    Entry,
+    TarEntry,
     TarError,
     clean_name,
 )
@@ -58,7 +58,7 @@ class Extractor:
     def __init__(self, stream: TarStream) -> None:
         self._stream = stream
         # Directories, with how many trees had been cleared when each was told of; and the trees that were, numbered.
-        self._directories: dict[bytes, tuple[Entry, int]] = {}
+        self._directories: dict[bytes, tuple[TarEntry, int]] = {}
         self._cleared: dict[bytes, int] = {}
         self._clears = 0
         # How the current directory is reached from the tree's top, which `_top` is then: empty for the top itself, None
@@ -84,7 +84,7 @@ class Extractor:
             except (OSError, OverflowError) as error:
                 _blame(path, error)
 
-    def _lasting_directories(self) -> Iterator[tuple[bytes, Entry]]:
+    def _lasting_directories(self) -> Iterator[tuple[bytes, TarEntry]]:
         """Those that no later entry has cleared away: looked for once, at the end, not at each that is cleared."""
         if not self._cleared:
             yield from ((path, entry) for path, (entry, _) in self._directories.items())
@@ -136,7 +136,7 @@ class Extractor:
         """From the tree's top, what is called `path` here."""
         return (self._base or b"") + path
 
-    def _apply(self, entry: Entry, path: bytes) -> None:
+    def _apply(self, entry: TarEntry, path: bytes) -> None:
         if WHITEOUT_PREFIX in path:
             parent, _, name = path.rpartition(b"/")
             if name.startswith(WHITEOUT_PREFIX):
@@ -145,7 +145,7 @@ class Extractor:
                 return
         self._place(entry, path)
 
-    def _place(self, entry: Entry, path: bytes) -> None:
+    def _place(self, entry: TarEntry, path: bytes) -> None:
         if entry.kind == REGULAR:
             self._file(entry, path)
         elif entry.kind == DIRECTORY:
@@ -161,7 +161,7 @@ class Extractor:
             self._set_metadata(path, entry)
             os.chmod(path, entry.mode)
 
-    def _file(self, entry: Entry, path: bytes) -> None:
+    def _file(self, entry: TarEntry, path: bytes) -> None:
         try:
             fd = os.open(path, CREATE, entry.mode & 0o777)
         except OSError:
@@ -197,7 +197,7 @@ class Extractor:
             os.lseek(fd, offset, os.SEEK_SET)
             self._stream.write_to(fd, length)
 
-    def _directory(self, entry: Entry, path: bytes) -> None:
+    def _directory(self, entry: TarEntry, path: bytes) -> None:
         if not path:
             self.has_root = True
         else:
@@ -215,7 +215,7 @@ class Extractor:
         if whiteout:
             os.setxattr(path, OPAQUE_XATTR, b"y")
 
-    def _hard_link(self, entry: Entry, path: bytes) -> None:
+    def _hard_link(self, entry: TarEntry, path: bytes) -> None:
         target = clean_name(entry.link)
         if not target or not path:
             raise TarError(f"archive entry {_text(path)} is a link to the root directory")
@@ -297,13 +297,13 @@ class Extractor:
             self.size -= status.st_size
         os.unlink(path)
 
-    def _set_metadata(self, path: bytes, entry: Entry) -> None:
+    def _set_metadata(self, path: bytes, entry: TarEntry) -> None:
         if entry.uid or entry.gid or self.inherits:
             os.lchown(path, entry.uid, entry.gid)
         set_xattrs(path, entry)
         set_time(path, entry)
 
-    def _finish_directory(self, path: bytes, entry: Entry) -> None:
+    def _finish_directory(self, path: bytes, entry: TarEntry) -> None:
         try:
             fd = os.open(path or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -348,7 +348,7 @@ def _blame(path: bytes, error: OSError | OverflowError) -> NoReturn:
     raise TarError(f"archive entry {_text(path)} cannot be made: {error.strerror}") from error
 
 
-def set_xattrs(target: int | bytes, entry: Entry) -> None:
+def set_xattrs(target: int | bytes, entry: TarEntry) -> None:
     for name, value in entry.xattrs:
         if is_overlay_xattr(name):
             continue
@@ -367,7 +367,7 @@ def _is_whiteout_at(path: bytes) -> bool:
         return False
 
 
-def set_time(target: int | bytes, entry: Entry) -> None:
+def set_time(target: int | bytes, entry: TarEntry) -> None:
     time = entry.mtime_ns
     if not _EARLIEST_NS <= time <= _LATEST_NS:
         time = min(max(time, _EARLIEST_NS), _LATEST_NS)

@@ -13,8 +13,8 @@ from typing import Self
 
 from husk.kernel.process import Child, reap_later, send_signal
 from husk.storage.workers.answers import Answer
-from husk.storage.workers.body import Upload
-from husk.storage.workers.jobs import DiffJob, Job, PackJob, PutJob, UnpackJob
+from husk.storage.workers.body import BodyUpload
+from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob, WorkerJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, nothing, read_some, write_all
 from husk.storage.workers.report import AnswerPipe
@@ -34,7 +34,7 @@ class Worker:
         self._outcome: Answer | None = None
 
     @classmethod
-    async def start(cls, nursery: Nursery, job: Job) -> Self:
+    async def start(cls, nursery: Nursery, job: WorkerJob) -> Self:
         """Start a job whose input is what `write` gets."""
         with contextlib.ExitStack() as stack:
             stdin, writer = make_pipe(stack, PIPE_SIZE)
@@ -43,7 +43,7 @@ class Worker:
             return cls(child, keep_end(writer), keep_end(report))
 
     @classmethod
-    async def ask(cls, nursery: Nursery, job: Job) -> Answer | None:
+    async def ask(cls, nursery: Nursery, job: WorkerJob) -> Answer | None:
         """Start a job that takes no input, and wait for its answer; None when the worker died without one."""
         worker = await cls.start(nursery, job)
         try:
@@ -52,7 +52,7 @@ class Worker:
             worker.stop()
 
     @classmethod
-    async def start_upload(cls, nursery: Nursery, job: PutJob, upload: Upload) -> Self:
+    async def start_upload(cls, nursery: Nursery, job: PutJob, upload: BodyUpload) -> Self:
         """Start a job whose input is the upload's socket."""
         with contextlib.ExitStack() as stack:
             begun = os.memfd_create("begun", os.MFD_CLOEXEC)

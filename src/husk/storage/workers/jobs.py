@@ -5,13 +5,13 @@ from typing import ClassVar
 from husk.storage.workers.parts import Bind, WorkerMessage
 
 
-class Job(WorkerMessage, frozen=True):
+class WorkerJob(WorkerMessage, frozen=True):
     """A job for a worker. `worker` names the module whose `main` does it."""
 
     worker: ClassVar[str]
 
 
-class UnpackJob(Job, frozen=True, tag="unpack"):
+class UnpackJob(WorkerJob, frozen=True, tag="unpack"):
     """Make a layer of standard input: the blob in an empty file that is there, its files in `directory`.
 
     Answer: `UnpackedLayer`. `digest` is what it must have, if that is known; `limit`: most bytes of it, 0 for any.
@@ -25,7 +25,7 @@ class UnpackJob(Job, frozen=True, tag="unpack"):
     limit: int = 0
 
 
-class DiffJob(Job, frozen=True, tag="diff"):
+class DiffJob(WorkerJob, frozen=True, tag="diff"):
     """Write what an overlay's upper directory changes to standard output, as a layer's tar. Answer: `Done`."""
 
     worker: ClassVar[str] = "husk.storage.workers.diff"
@@ -33,7 +33,7 @@ class DiffJob(Job, frozen=True, tag="diff"):
     upper: str
 
 
-class PackJob(Job, frozen=True, tag="pack"):
+class PackJob(WorkerJob, frozen=True, tag="pack"):
     """Write what a path of a container names to standard output, as a tar. Answers: `FileStatus`, then `Done`.
 
     Without a path it is the whole root, without a name for itself, and there is no status. `as_answer`: standard output
@@ -49,7 +49,7 @@ class PackJob(Job, frozen=True, tag="pack"):
     as_answer: bool = False
 
 
-class PutJob(Job, frozen=True, tag="put"):
+class PutJob(WorkerJob, frozen=True, tag="put"):
     """Unpack the archive on standard input into the directory `path` of a container. Answer: `Done`.
 
     `owner` (user, group) replaces the archive's owners; `keep_kinds` refuses a file in a directory's place. `as_body`:

@@ -12,7 +12,7 @@ import json
 import msgspec
 
 from husk.storage.workers.answers import Answer
-from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import WorkerJob
 
 # What fits into one message of a socket, whose buffer holds 208 KiB where nobody has changed that.
 LARGEST_JOB = 192 << 10
@@ -27,18 +27,18 @@ class _JobMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     job: dict[str, object]
 
 
-def encode(message: Job | Answer) -> bytes:
+def encode(message: WorkerJob | Answer) -> bytes:
     told = msgspec.to_builtins(message)
-    if isinstance(message, Job):
+    if isinstance(message, WorkerJob):
         told = {"module": type(message).__module__, "name": type(message).__name__, "job": told}
     return json.dumps(told).encode() + b"\n"
 
 
-def decode_job(line: bytes) -> Job:
+def decode_job(line: bytes) -> WorkerJob:
     """Decode a job as the type that it names. ValidationError for what is no job."""
     told = msgspec.convert(json.loads(line), type=_JobMessage)
     kind = getattr(importlib.import_module(told.module), told.name, None)
-    if not (isinstance(kind, type) and issubclass(kind, Job)):
+    if not (isinstance(kind, type) and issubclass(kind, WorkerJob)):
         raise msgspec.ValidationError(f"{told.module}.{told.name} is no job")
     return msgspec.convert(told.job, type=kind)
 

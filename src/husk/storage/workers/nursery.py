@@ -25,7 +25,7 @@ from husk import errors
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault
 from husk.kernel.process import Child, reap_later, send_signal, spawn
-from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import WorkerJob
 from husk.storage.workers.messages import LARGEST_JOB, encode
 
 # What the process is asked for (`forker`, which is not loaded here).
@@ -82,7 +82,7 @@ class Nursery:
         self.employed = 0
         self._forker = 0
 
-    async def spawn(self, job: Job, descriptors: Sequence[int], *, reserve: bool = False) -> Child:
+    async def spawn(self, job: WorkerJob, descriptors: Sequence[int], *, reserve: bool = False) -> Child:
         """Let a worker do a job with `descriptors`: standard input, standard output, and a pipe for its answers.
 
         A fourth one is a file with the beginning of the input. `reserve` has another worker wait for the next work

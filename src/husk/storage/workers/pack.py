@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 
 from husk.kernel.trees import inside, walk
-from husk.storage.tar.members import BUFFER, Members, pipe_to, tar_to
+from husk.storage.tar.members import BUFFER, TarWriter, pipe_to, tar_to
 from husk.storage.workers.answers import Done, Failed, FileStatus, Missing
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
@@ -47,7 +47,7 @@ def main(job: PackJob, caller: Caller) -> None:
 
 
 @contextlib.contextmanager
-def _archive(as_answer: bool) -> Iterator[Members]:
+def _archive(as_answer: bool) -> Iterator[TarWriter]:
     if as_answer:
         if not os.read(0, 1):
             raise SystemExit  # nobody wants it any more
@@ -84,7 +84,7 @@ def source(path: str, directory: bool) -> tuple[str, str]:
     return path if directory else path.rstrip("/"), "" if name == "/" else name
 
 
-def add_all(members: Members, top: str, prefix: str | None) -> None:
+def add_all(members: TarWriter, top: str, prefix: str | None) -> None:
     """Add `top` and all below it to an archive; without a prefix `top` itself is left out."""
     try:
         # Only the top may be meant through a link: `dir/` or `dir/.`

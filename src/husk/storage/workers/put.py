@@ -11,10 +11,10 @@ import stat
 from typing import Protocol
 
 from husk.storage.tar.decompress import Reader, choose_reader
-from husk.storage.tar.entry import BLOCK, DIRECTORY, Entry, TarError
+from husk.storage.tar.entry import BLOCK, DIRECTORY, TarEntry, TarError
 from husk.storage.tar.stream import TarStream
 from husk.storage.workers.answers import Answer, Done, Failed, Invalid, Missing, Refused
-from husk.storage.workers.body import Body, Upload
+from husk.storage.workers.body import BodyReader, BodyUpload
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import confine
 from husk.storage.workers.extract import Extractor, set_time, set_xattrs
@@ -103,9 +103,9 @@ class Placer(Extractor):
         self._destination = destination
         self._keep_kinds = keep_kinds
         self._owner = owner
-        self._current: Entry
+        self._current: TarEntry
 
-    def _apply(self, entry: Entry, path: bytes) -> None:
+    def _apply(self, entry: TarEntry, path: bytes) -> None:
         # An entry without data takes room as well.
         self._brought += max(entry.size, BLOCK)
         if self._limit and self._brought > self._limit:
@@ -125,7 +125,7 @@ class Placer(Extractor):
             self._check_kind(self._current, path)
         super()._clear(path)
 
-    def _check_kind(self, entry: Entry, path: bytes) -> None:
+    def _check_kind(self, entry: TarEntry, path: bytes) -> None:
         try:
             is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -136,14 +136,14 @@ class Placer(Extractor):
         if not is_directory and entry.kind == DIRECTORY:
             raise TarError(f'cannot overwrite non-directory {shown} with directory "{self._destination}"')
 
-    def _directory(self, entry: Entry, path: bytes) -> None:
+    def _directory(self, entry: TarEntry, path: bytes) -> None:
         """Owner and mode at once: somebody may be waiting for the files in it."""
         super()._directory(entry, path)
         os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
         os.chmod(path, entry.mode)
         set_xattrs(path, entry)
 
-    def _finish_directory(self, path: bytes, entry: Entry) -> None:
+    def _finish_directory(self, path: bytes, entry: TarEntry) -> None:
         try:
             set_time(path, entry)
         except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +151,7 @@ class Placer(Extractor):
 
 
 def main(job: PutJob, caller: Caller) -> None:
-    source = Body(Upload(0, caller.begun(), job.length)) if job.as_body else Pipe(0)
+    source = BodyReader(BodyUpload(0, caller.begun(), job.length)) if job.as_body else Pipe(0)
     caller.answer(put(job, source))
 
 

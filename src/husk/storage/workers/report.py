@@ -11,7 +11,7 @@ from husk.storage.workers.pipes import read_some
 _LONG = 64 << 10
 
 
-class Answers:
+class AnswerReader:
     """Answers out of bytes as they come, in pieces of any size; what is not a whole one yet is kept."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class AnswerPipe:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._answers = Answers()
+        self._answers = AnswerReader()
 
     async def next(self) -> Answer | None:
         """The next answer; None when the worker has gone without one."""

@@ -29,10 +29,10 @@ from husk.swarm.role import NodeRole
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.parts import StateParts
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale
-from husk.swarm.surroundings import Surroundings
-from husk.text.documents import Malformed, decode
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Stale
+from husk.swarm.surroundings import SwarmSurroundings
+from husk.text.documents import MalformedDocument, decode
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ _ANY = ("0.0.0.0", "::")
 class Backups:
     def __init__(
         self,
-        around: Surroundings,
+        around: SwarmSurroundings,
         state: StateParts,
         membership: MembershipParts,
         manager: ManagerParts,
@@ -145,7 +145,7 @@ class Backups:
     async def _planned(self, content: file.BackupContent, where: RestoreAddresses) -> tuple[Membership, list[Put]]:
         content = await asyncio.to_thread(of_today, content)
         former = own_node(content)
-        advertise = where.advertise or Endpoint(former.status.addr, 0)
+        advertise = where.advertise or HostPort(former.status.addr, 0)
         if where.advertise is None and not await asyncio.to_thread(own_addresses.is_own, advertise.host):
             raise InvalidParameter(
                 f"the manager that made the backup had the address {advertise.host}, which this host has not: use "
@@ -266,10 +266,10 @@ def _lock(swarm: Swarm) -> tuple[bool, bytes]:
     return swarm.autolock, swarm.unlock_key
 
 
-def _id_of(record: Record) -> str:
+def _id_of(record: ClusterRecord) -> str:
     try:
         return read_swarm(record.body).id
-    except (Malformed, HuskError):
+    except (MalformedDocument, HuskError):
         return ""
 
 

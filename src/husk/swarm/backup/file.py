@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from husk.errors import InvalidParameter, SystemFault, Unauthorized
 from husk.storage.secrets import passphrases
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 VERSION = 1
 """Of the form of the file: a daemon reads its own and all before."""
@@ -112,7 +112,7 @@ def read_head(data: bytes) -> tuple[BackupHead, bytes]:
         )
     try:
         head = decode(line, BackupHead)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"this backup of a swarm is damaged: {error}") from None
     if len(sealed) < head.size:
         raise InvalidParameter(f"this backup of a swarm is cut off: {len(sealed)} of {head.size} bytes are there")

@@ -16,13 +16,13 @@ from husk.engine.model.clock import rfc3339
 from husk.engine.networks.sharing import Place, key_of
 from husk.errors import HuskError, InvalidParameter
 from husk.network.ipam import mac_address
-from husk.storage.state.schema import SCHEMA, Unreadable, migrated
+from husk.storage.state.schema import SCHEMA, UnreadableRecord, migrated
 from husk.swarm.backup.file import BackupContent, SavedRecord
 from husk.swarm.model.node import Node, NodeStatus, manager_at
 from husk.swarm.model.services import Service, Task
 from husk.swarm.model.swarm import Swarm, read_swarm
 from husk.swarm.state.transactions import NEW, Put
-from husk.text.documents import Malformed, reader
+from husk.text.documents import MalformedDocument, reader
 
 T = TypeVar("T")
 ADDRESS = "address"
@@ -84,7 +84,7 @@ def of_today(content: BackupContent) -> BackupContent:
             SavedRecord(kept.kind, kept.key, msgspec.Raw(migrated(kept.kind, bytes(kept.body), content.schema, STEPS)))
             for kept in content.records
         ]
-    except Unreadable as error:
+    except UnreadableRecord as error:
         raise InvalidParameter(f"the records of this backup cannot be read: {error}") from None
     return msgspec.structs.replace(content, records=records, schema=SCHEMA)
 
@@ -148,7 +148,7 @@ def _put(kept: SavedRecord, record: Swarm | Node | Task | Service | Place) -> Pu
 def _read(kept: SavedRecord, read: Callable[[bytes], T]) -> T:
     try:
         return read(bytes(kept.body))
-    except (Malformed, HuskError) as error:
+    except (MalformedDocument, HuskError) as error:
         raise InvalidParameter(
             f"this backup of a swarm is damaged: {kept.kind} {kept.key} cannot be read: {error}"
         ) from None

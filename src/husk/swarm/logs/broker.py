@@ -17,13 +17,13 @@ from husk.engine.containers.service import Containers
 from husk.errors import Conflict, HuskError, NotFound, Unavailable
 from husk.swarm import port
 from husk.swarm.logs.source import LogSource
-from husk.swarm.membership.certificates import Certificates
+from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import Task
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.port.log_messages import Asked
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 # Logs that are read from one node at once: its connection is for other things, too.
 MOST = 32
@@ -159,13 +159,13 @@ class _Reading:
 def open_broker(
     nodes: Mapping[str, Node],
     cluster: Cluster,
-    certificates: Certificates,
+    certificates: NodeCertificates,
     containers: Containers,
     find: Callable[[str], Task | None],
 ) -> LogBroker:
     """`find` gives a task of this node, and of no other."""
 
-    async def ask(endpoint: Endpoint, asked: Asked) -> AsyncGenerator[bytes]:
+    async def ask(endpoint: HostPort, asked: Asked) -> AsyncGenerator[bytes]:
         async with aclosing(port.logs.read(endpoint, await certificates.identity(), encoded(asked))) as pieces:
             async for piece in pieces:
                 yield piece

@@ -7,7 +7,7 @@ from husk.swarm.logs.task_logs import TaskLogs
 from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.services import Task, is_given
 from husk.swarm.state.parts import StateParts
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 
 class LogParts(NamedTuple):
@@ -15,7 +15,7 @@ class LogParts(NamedTuple):
     tasks: TaskLogs
 
 
-def build_logs(around: Surroundings, state: StateParts, membership: MembershipParts) -> LogParts:
+def build_logs(around: SwarmSurroundings, state: StateParts, membership: MembershipParts) -> LogParts:
     records, cluster, containers = state.records, membership.cluster, around.containers
 
     def own(task_id: str) -> Task | None:

@@ -23,7 +23,7 @@ class _At(NamedTuple):
     stream: int
 
 
-class Progress:
+class LogProgress:
     def __init__(self, query: LogQuery) -> None:
         self._query = query
         # From when on the log would be asked for, the latest time that has come, and how much has come in between. Many

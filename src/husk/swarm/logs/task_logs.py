@@ -11,7 +11,7 @@ from husk.engine.logs.records import Columns, LogQuery
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound
 from husk.swarm.logs.broker import LogBroker
-from husk.swarm.logs.progress import Progress
+from husk.swarm.logs.progress import LogProgress
 from husk.swarm.loops import FIRST_PAUSE, LONGEST_PAUSE
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.services import Task
@@ -69,7 +69,7 @@ class TaskLogs:
         """Yield what one node has of these tasks' logs. Who follows goes on where the way there broke off, for as long
         as the node is in the swarm."""
         forms = [form(task) for task in tasks]
-        reading = _Reading(tasks, forms, [Progress(query) for _ in tasks], follow=query.follow)
+        reading = _Reading(tasks, forms, [LogProgress(query) for _ in tasks], follow=query.follow)
         pause, begun = FIRST_PAUSE, False
         while True:
             known = self._nodes.get(node)
@@ -102,7 +102,7 @@ class TaskLogs:
 class _Reading(Generic[T]):
     """The logs of some tasks of one node, each as far as it has come."""
 
-    def __init__(self, tasks: list[Task], forms: list[Form[T]], progress: list[Progress], *, follow: bool) -> None:
+    def __init__(self, tasks: list[Task], forms: list[Form[T]], progress: list[LogProgress], *, follow: bool) -> None:
         self._tasks = tasks
         self._forms = forms
         self._progress = progress

@@ -10,7 +10,7 @@ from husk.errors import InvalidParameter
 from husk.swarm import ca, port
 from husk.swarm.ca.holders import Role
 from husk.swarm.manager.workers import check
-from husk.swarm.membership.certificates import Certificates
+from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model import settings
 from husk.swarm.model.clocks import CLOCK
@@ -36,7 +36,7 @@ class CAServer:
         self,
         store: SwarmRecords,
         cluster: Cluster,
-        certificates: Certificates,
+        certificates: NodeCertificates,
         admitted: Callable[[str], object],
         several: Callable[[], Awaitable[None]],
     ) -> None:

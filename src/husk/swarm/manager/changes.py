@@ -16,7 +16,7 @@ WAITING = "pending task scheduling"
 LONGEST_REASON = 4096
 
 
-class Changes:
+class TaskChanges:
     """Tasks as they are to be. Nobody else sees any of it before `write` has brought it into the store."""
 
     def __init__(

@@ -15,14 +15,14 @@ from husk.errors import SystemFault
 from husk.swarm import port
 from husk.swarm.ca import renewal
 from husk.swarm.ca.identity import Identity
-from husk.swarm.membership.certificates import Certificates
+from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.transport.listener import LazyListener, Listener
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 log = logging.getLogger(__name__)
 
-USUAL = Endpoint("0.0.0.0", MANAGER_PORT)
+USUAL = HostPort("0.0.0.0", MANAGER_PORT)
 # In seconds: until a port that was taken is tried again; how long a timer runs at most, for the host's clock may be
 # set, by years on a board that has none of its own.
 _AGAIN, _LONGEST = 30.0, 300.0
@@ -36,7 +36,7 @@ class ClusterListener:
     def __init__(
         self,
         cluster: Cluster,
-        certificates: Certificates,
+        certificates: NodeCertificates,
         served: Callable[[], "port.server.ClusterPort"],
     ) -> None:
         """`served` makes the port with all that it serves."""
@@ -54,12 +54,12 @@ class ClusterListener:
         self._looking: asyncio.Task[None] | None = None
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> HostPort:
         """The address that the port is to have."""
         told = self._cluster.listen_address
         return read_endpoint(told, MANAGER_PORT) if told else USUAL
 
-    async def probe(self, endpoint: Endpoint) -> None:
+    async def probe(self, endpoint: HostPort) -> None:
         """Raise where a client names an address that cannot be had. The usual one may be another daemon's."""
         if endpoint == USUAL:
             return
@@ -186,6 +186,6 @@ async def _nothing(listener: Listener) -> None:
     """A probe serves nobody."""
 
 
-def _told(endpoint: Endpoint, error: OSError) -> str:
+def _told(endpoint: HostPort, error: OSError) -> str:
     reason = (error.strerror or str(error)).lower()
     return f"failed to listen on remote API address: listen tcp {endpoint}: bind: {reason}"

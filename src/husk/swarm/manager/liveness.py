@@ -21,7 +21,7 @@ from husk.swarm.model.node import Node, NodeState
 from husk.swarm.model.services import SECOND
 from husk.swarm.state.cluster_store import ClusterStore, Lease
 from husk.swarm.state.transactions import Delete, News, Put, Stale, StoreUnavailable
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -393,7 +393,7 @@ def _body(manager: str) -> bytes:
 def _manager_in(body: bytes) -> str:
     try:
         return decode(body, _Heard).manager
-    except Malformed:
+    except MalformedDocument:
         return ""
 
 

@@ -21,7 +21,7 @@ from husk.swarm.network.parts import NetworkParts
 from husk.swarm.node.parts import NodeParts
 from husk.swarm.signals import AwaitedSignal
 from husk.swarm.state.parts import StateParts
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 
 class ManagerParts(NamedTuple):
@@ -34,7 +34,7 @@ class ManagerParts(NamedTuple):
 
 
 def build_manager(
-    around: Surroundings,
+    around: SwarmSurroundings,
     state: StateParts,
     membership: MembershipParts,
     network: NetworkParts,
@@ -94,7 +94,7 @@ def build_manager(
     )
 
 
-def _objects(kind: Kind, around: Surroundings, state: StateParts, membership: MembershipParts) -> Objects:
+def _objects(kind: Kind, around: SwarmSurroundings, state: StateParts, membership: MembershipParts) -> Objects:
     return Objects(kind, store=state.records, cluster=membership.cluster, sealer=state.sealer, events=around.events)
 
 

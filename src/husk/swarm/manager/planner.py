@@ -20,7 +20,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 
 import msgspec
 
-from husk.swarm.manager.updates import Slot, Verdict, in_order, judge, replaceable
+from husk.swarm.manager.updates import Slot, UpdateVerdict, in_order, judge, replaceable
 from husk.swarm.model.placement import NodeFacts, parse_constraint
 from husk.swarm.model.services import SECOND, Service, Task, TaskRestartPolicy
 from husk.swarm.spec.defaults import DEFAULT_RESTART_DELAY
@@ -69,7 +69,7 @@ Action = Create | Stop | Forget | Orphan
 
 class Plan(msgspec.Struct):
     actions: list[Action] = msgspec.field(default_factory=list)
-    verdict: Verdict | None = None
+    verdict: UpdateVerdict | None = None
     wake_at: int | None = None
 
     def wake(self, moment: int) -> None:

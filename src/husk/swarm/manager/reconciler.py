@@ -14,10 +14,10 @@ from husk.aio.tasks import Tasks
 from husk.engine.model.events import Events
 from husk.errors import HuskError, Unavailable
 from husk.swarm.loops import RETRY_NS, keep_looking
-from husk.swarm.manager.changes import Changes
+from husk.swarm.manager.changes import TaskChanges
 from husk.swarm.manager.planner import Create, Plan, planning
 from husk.swarm.manager.scheduler.scheduler import schedule
-from husk.swarm.manager.updates import Verdict, conclude
+from husk.swarm.manager.updates import UpdateVerdict, conclude
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.ids import new_id
@@ -202,7 +202,7 @@ class Reconciler:
         if any(task.status.err == reason and task.spec_version == service.spec_version for task in tasks):
             return
         node = "" if not service.spec.mode.is_global else next(iter(self._store.nodes), "")
-        changes = Changes(self._store, {}, clock=self._clock, new_id=self._new_id)
+        changes = TaskChanges(self._store, {}, clock=self._clock, new_id=self._new_id)
         changes.reject(service, Create(0 if node or service.spec.mode.is_job else 1, (), node), reason)
         await changes.write()
 
@@ -219,7 +219,7 @@ class Reconciler:
         if service_id in self._store.unreadable.services:
             return
         known = nodes if self._cluster.active else None
-        changes = Changes(self._store, known, clock=self._clock, new_id=self._new_id)
+        changes = TaskChanges(self._store, known, clock=self._clock, new_id=self._new_id)
         for task in self._store.index.of_service(service_id):
             changes.forget(task)
         await changes.write()
@@ -242,7 +242,7 @@ class Reconciler:
                 return None
             if not self._current(service):
                 continue
-            changes = Changes(self._store, nodes, clock=self._clock, new_id=self._new_id)
+            changes = TaskChanges(self._store, nodes, clock=self._clock, new_id=self._new_id)
             changed = changes.carry_out(decided, service, self._cluster.record.spec.task_defaults.log_driver)
             self._place(service, nodes, changes)
             await changes.write(lambda: self._current(service))  # noqa: B023
@@ -258,7 +258,7 @@ class Reconciler:
         """Tell if a service is as it was. Records never change: another state is another record."""
         return self._store.services.get(service.id) is service
 
-    def _place(self, service: Service, nodes: Mapping[str, NodeFacts], changes: Changes) -> None:
+    def _place(self, service: Service, nodes: Mapping[str, NodeFacts], changes: TaskChanges) -> None:
         """Find nodes for the tasks that wait for one."""
         waiting = changes.waiting(service.id)
         self._waiting.discard(service.id)
@@ -276,7 +276,7 @@ class Reconciler:
         if choices.refused:
             self._waiting.add(service.id)
 
-    async def _conclude(self, service: Service, verdict: Verdict) -> None:
+    async def _conclude(self, service: Service, verdict: UpdateVerdict) -> None:
         before = service.update_status.state if service.update_status else ""
         concluded = conclude(service, verdict, self._clock.now(), self._clock.stamp())
         await self._store.save(concluded, checks=self._store.leadership.checks)

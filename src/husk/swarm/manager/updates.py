@@ -22,7 +22,7 @@ Slot = int | str
 K = TypeVar("K", bound=Slot)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class UpdateVerdict(msgspec.Struct, frozen=True):
     """The outcome of an update: completed, paused, or to be rolled back."""
 
     state: str
@@ -33,7 +33,7 @@ def in_order(slots: Iterable[K]) -> list[K]:
     return sorted(slots, key=lambda slot: (0, slot) if isinstance(slot, str) else (slot, ""))
 
 
-def conclude(service: Service, verdict: Verdict, now: int, stamp: str) -> Service:
+def conclude(service: Service, verdict: UpdateVerdict, now: int, stamp: str) -> Service:
     """The service as what its update has come to; `stamp` is how people are told `now`."""
     if verdict.state == "rollback" and service.previous_spec is not None:
         return msgspec.structs.replace(
@@ -67,7 +67,7 @@ def settings(service: Service) -> UpdateConfig:
 
 def judge(
     service: Service, slots: Mapping[K, list[Task]], now: int, *, wanted: int = 0
-) -> tuple[Verdict | None, int | None]:
+) -> tuple[UpdateVerdict | None, int | None]:
     """(what the update has come to, when to look again); more slots may be `wanted` than have had tasks yet."""
     status = service.update_status
     if status is None or status.state not in UPDATING:
@@ -84,10 +84,10 @@ def judge(
     ):
         reason = f"early termination of task {failed[0].id}"
         if rolling_back:
-            return Verdict("rollback_paused", f"rollback paused due to failure or {reason}"), None
+            return UpdateVerdict("rollback_paused", f"rollback paused due to failure or {reason}"), None
         if config.failure_action == "rollback" and service.previous_spec is not None:
-            return Verdict("rollback", f"update rolled back due to failure or {reason}"), None
-        return Verdict("paused", f"update paused due to failure or {reason}"), None
+            return UpdateVerdict("rollback", f"update rolled back due to failure or {reason}"), None
+        return UpdateVerdict("paused", f"update paused due to failure or {reason}"), None
     if len(slots) < wanted:
         return None, None
     settled_at = begun
@@ -98,7 +98,7 @@ def judge(
             settled_at = max(settled_at, done_at + monitor)
     if settled_at > now:
         return None, settled_at
-    return Verdict("completed", "rollback completed" if rolling_back else "update completed"), None
+    return UpdateVerdict("completed", "rollback completed" if rolling_back else "update completed"), None
 
 
 def _done_at(service: Service, tasks: list[Task], begun: int) -> int | None:

@@ -40,7 +40,7 @@ _USUAL_EXPIRY = 90 * 24 * 3600 * SECOND
 _ROLES: tuple[Role, ...] = ("manager", "worker")
 
 
-class Certificates:
+class NodeCertificates:
     def __init__(
         self,
         store: SwarmRecords,

@@ -22,7 +22,7 @@ from husk.storage.secrets.sealing import Sealer
 from husk.swarm import ca, port
 from husk.swarm.ca import roots
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.member_certificate import MemberCertificate, Owner
+from husk.swarm.membership.member_certificate import CertificateOwner, MemberCertificate
 from husk.swarm.membership.store_certificates import IssuedCertificate, StoreCertificates
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.node import Node
@@ -31,10 +31,10 @@ from husk.swarm.model.services import SECOND
 from husk.swarm.model.swarm import Membership, SwarmRoot
 from husk.swarm.signals import Signal
 from husk.swarm.state import etcd, member_files
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from husk.swarm.state.etcd.visitors import read, visitors
 from husk.swarm.state.records import SwarmRecords
-from husk.text.endpoints import Endpoint, read_endpoint, write_endpoints
+from husk.text.endpoints import HostPort, read_endpoint, write_endpoints
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class EtcdMembership:
         self._certificate = MemberCertificate(
             directory / CERTIFICATE,
             directory / KEY,
-            owner=lambda: Owner(self._place.node_id, self._place.advertise_address),
+            owner=lambda: CertificateOwner(self._place.node_id, self._place.advertise_address),
             root=self._store_root,
             sealer=sealer,
             renewed=self._renewed,
@@ -128,11 +128,11 @@ class EtcdMembership:
         return self._member is not None and self._member.removed
 
     @property
-    def own(self) -> Endpoint:
+    def own(self) -> HostPort:
         """The address where clients reach the member of this host."""
-        return Endpoint(self._place.advertise_address, self._ports[0])
+        return HostPort(self._place.advertise_address, self._ports[0])
 
-    def where(self, members: Iterable[Endpoint]) -> ClusterStoreConfig:
+    def where(self, members: Iterable[HostPort]) -> ClusterStoreConfig:
         """The store that these members are, for the daemon itself."""
         address = "etcd://" + ",".join(map(str, members))
         return ClusterStoreConfig(address, self._files)
@@ -234,7 +234,7 @@ class EtcdMembership:
         """Drop what a former try left; Unavailable where another program has a port that a member here needs."""
         # Whatever a former try has left is in nobody's way.
         await self.drop()
-        await asyncio.to_thread(etcd.member.check_free, [Endpoint(host, port) for port in self._new_ports])
+        await asyncio.to_thread(etcd.member.check_free, [HostPort(host, port) for port in self._new_ports])
 
     def note_port(self, node: Node) -> Node:
         """Return the record of this host's node with the port where managers find the member."""
@@ -275,11 +275,11 @@ class EtcdMembership:
             raise Unavailable(GIVEN_STORE)
         await self._install(entered.root, entered.certificate, key)
         there = [read_endpoint(text, CLIENT_PORT) for text in entered.members]
-        own = Endpoint(entered.address, self._ports[1])
+        own = HostPort(entered.address, self._ports[1])
         members = await self._members(there)
         try:
             others = await members.add(own)
-            where = self.where([Endpoint(entered.address, self._ports[0]), *there])
+            where = self.where([HostPort(entered.address, self._ports[0]), *there])
             await self._cluster.note_store(where, write_endpoints(others))
             await self._run(self._made(node, entered.address, others))
             await members.promote(own)
@@ -312,11 +312,11 @@ class EtcdMembership:
                 "demote those that are lost first"
             )
 
-    async def _answers(self, endpoint: Endpoint | None) -> bool:
+    async def _answers(self, endpoint: HostPort | None) -> bool:
         """Tell if the member at an address takes part now."""
         if endpoint is None:
             return False
-        return await etcd.members.answers(endpoint, Certificates(*self._files), ANSWER)
+        return await etcd.members.answers(endpoint, CertificateFiles(*self._files), ANSWER)
 
     async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
         """Undo what `join` has done, at those members too. `noted` writes down that this host has no member: at first,
@@ -368,7 +368,7 @@ class EtcdMembership:
         members = await self._members(self.endpoints())
         try:
             if any(member.learns and member.peer.host == own for member in await members.listing()):
-                await members.promote(Endpoint(own, self._ports[1]))
+                await members.promote(HostPort(own, self._ports[1]))
         finally:
             await members.close()
 
@@ -381,7 +381,7 @@ class EtcdMembership:
         there = self.endpoints(but=place.node_id)
         members = await self._members(there)
         try:
-            others = await members.add(Endpoint(place.advertise_address, self._ports[1]))
+            others = await members.add(HostPort(place.advertise_address, self._ports[1]))
         finally:
             await members.close()
         # With these the next daemon goes on, if this one dies before the member knows them itself.
@@ -402,16 +402,16 @@ class EtcdMembership:
             raise Unavailable("this host has no member of the swarm's etcd, so it cannot make a new cluster of it")
         await self._member.start_alone()
 
-    def know(self, endpoints: Iterable[Endpoint]) -> None:
+    def know(self, endpoints: Iterable[HostPort]) -> None:
         """Ask these members from now on."""
         if isinstance(self._store.store, etcd.store.EtcdStore) and (known := list(endpoints)):
             self._store.store.know(known)
             self._store.store.full = self._relieve_soon
 
-    def endpoints(self, but: str = "") -> list[Endpoint]:
+    def endpoints(self, but: str = "") -> list[HostPort]:
         """Return the addresses of managers' members, our own first."""
         nodes = sorted(self._managers(), key=lambda node: (node.id != self._cluster.node_id, node.id))
-        return [Endpoint(node.status.addr, node.store_port or CLIENT_PORT) for node in nodes if node.id != but]
+        return [HostPort(node.status.addr, node.store_port or CLIENT_PORT) for node in nodes if node.id != but]
 
     def _relieve_soon(self) -> None:
         """Our etcd is full: see that there is room, at most once in a while."""
@@ -422,7 +422,7 @@ class EtcdMembership:
     async def _relieve(self) -> None:
         log.error("the swarm's etcd is full: what was before is forgotten, and its files written anew")
         try:
-            tls = await asyncio.to_thread(tls_context, Certificates(*self._files))
+            tls = await asyncio.to_thread(tls_context, CertificateFiles(*self._files))
             await etcd.relief.relieve(self.endpoints(), tls)
         except HuskError as error:
             log.error("the swarm's etcd is full, and could not be relieved: %s", error.message)
@@ -432,7 +432,7 @@ class EtcdMembership:
     def _managers(self) -> list[Node]:
         return [node for node in self._store.nodes.values() if node.is_manager and node.status.addr]
 
-    async def _remove(self, unwanted: Callable[[str], bool], endpoints: list[Endpoint]) -> None:
+    async def _remove(self, unwanted: Callable[[str], bool], endpoints: list[HostPort]) -> None:
         members = await self._members(endpoints)
         try:
             for member in await members.listing():
@@ -459,8 +459,8 @@ class EtcdMembership:
             log.warning("etcd is restarted: %s, no manager any more, is connected to it", ", ".join(sorted(strangers)))
             await self._member.restart()
 
-    async def _members(self, endpoints: list[Endpoint]) -> "etcd.members.Members":
-        return await asyncio.to_thread(etcd.members.Members.open, endpoints, Certificates(*self._files))
+    async def _members(self, endpoints: list[HostPort]) -> "etcd.members.Members":
+        return await asyncio.to_thread(etcd.members.Members.open, endpoints, CertificateFiles(*self._files))
 
     async def _run(self, member: "etcd.member.Member") -> None:
         self._member = member
@@ -469,14 +469,14 @@ class EtcdMembership:
         self._certificate.start()
         self._given.start()
 
-    def _made(self, node: str, host: str, others: dict[str, Endpoint]) -> "etcd.member.Member":
+    def _made(self, node: str, host: str, others: dict[str, HostPort]) -> "etcd.member.Member":
         return etcd.member.Member(
             etcd.member.MemberSettings(
                 name=node,
                 directory=self._directory,
-                client=Endpoint(host, self._ports[0]),
-                peer=Endpoint(host, self._ports[1]),
-                certificates=Certificates(*self._files),
+                client=HostPort(host, self._ports[0]),
+                peer=HostPort(host, self._ports[1]),
+                certificates=CertificateFiles(*self._files),
                 others=others,
                 revoked=self._directory / REVOKED,
             ),
@@ -500,7 +500,7 @@ class EtcdMembership:
     async def _renewed(self) -> None:
         """The daemon shows the new certificate too; the member reads it by itself."""
         if isinstance(self._store.store, etcd.store.EtcdStore):
-            await self._store.store.renew(Certificates(*self._files))
+            await self._store.store.renew(CertificateFiles(*self._files))
 
     @property
     def _files(self) -> tuple[Path, Path, Path]:

@@ -13,13 +13,13 @@ from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.settings import JoinSettings
 from husk.swarm.port.assignment_messages import encoded
 from husk.swarm.spec import addresses
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 # How long a manager has to hear that a node leaves, in seconds.
 FAREWELL = 2.0
 
 
-def check(wish: JoinSettings) -> tuple[Endpoint, ...]:
+def check(wish: JoinSettings) -> tuple[HostPort, ...]:
     """The managers to ask. InvalidParameter in Docker's words for what cannot be. Pure."""
     if not wish.listen:
         raise InvalidParameter('invalid ListenAddr "": invalid empty address')
@@ -39,7 +39,7 @@ def check(wish: JoinSettings) -> tuple[Endpoint, ...]:
     return tuple(remotes)
 
 
-async def join(wish: JoinSettings, description: NodeDescription) -> "port.join.Joined":
+async def join(wish: JoinSettings, description: NodeDescription) -> "port.join.JoinResult":
     """Ask a manager to be let in, as a node that is described so."""
     remotes = check(wish)
     await addresses.listening(wish.listen)
@@ -56,7 +56,7 @@ async def join(wish: JoinSettings, description: NodeDescription) -> "port.join.J
     return await port.join.join(remotes, request)
 
 
-async def withdraw(joined: "port.join.Joined") -> None:
+async def withdraw(joined: "port.join.JoinResult") -> None:
     """Tell the swarm that a node which has just joined will never work for it, if a manager hears that."""
     managers = port.managers.Managers(joined.managers, joined.identity)
     try:
@@ -66,7 +66,7 @@ async def withdraw(joined: "port.join.Joined") -> None:
         await managers.close()
 
 
-async def renewed(endpoints: list[Endpoint], identity: Identity) -> Identity:
+async def renewed(endpoints: list[HostPort], identity: Identity) -> Identity:
     """A certificate for what this node is now, from one of these managers."""
     managers, said = port.managers.Managers(endpoints, identity), port.messages
     try:

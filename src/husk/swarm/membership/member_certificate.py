@@ -33,7 +33,7 @@ ROOT = "root.json"
 PAUSE, SOON, LONGEST = 300.0, 60.0, 24 * 3600.0
 
 
-class Owner(NamedTuple):
+class CertificateOwner(NamedTuple):
     """The owner of the certificate: the node, and the address that others reach its member at."""
 
     node: str
@@ -46,7 +46,7 @@ class MemberCertificate:
         certificate: Path,
         key: Path,
         *,
-        owner: Callable[[], Owner],
+        owner: Callable[[], CertificateOwner],
         root: Callable[[], SwarmRoot | None],
         sealer: Sealer,
         renewed: Callable[[], Awaitable[None]],

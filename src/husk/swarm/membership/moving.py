@@ -20,12 +20,12 @@ from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, version_in
-from husk.text.documents import Malformed
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, version_in
+from husk.text.documents import MalformedDocument
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R", Record, Put)
+R = TypeVar("R", ClusterRecord, Put)
 SWARM = "swarm"
 # Networks that hosts share, and addresses on them, are known by `SharedNetworks` alone.
 KINDS = (*READERS, "overlay", "address")
@@ -122,12 +122,12 @@ def in_batches(records: Iterable[R]) -> Iterator[list[R]]:
     return batches(records, lambda record: len(record.body))
 
 
-def _readable(record: Record) -> bool:
+def _readable(record: ClusterRecord) -> bool:
     """Tell if a record can be read; one that cannot stays where it is."""
     try:
         version_in(record.body)
         if record.kind in READERS:
             READERS[record.kind](record.body)
-    except (Malformed, HuskError):
+    except (MalformedDocument, HuskError):
         return False
     return True

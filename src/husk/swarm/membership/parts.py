@@ -5,12 +5,12 @@ What goes up from here: `EtcdMembership.ended`, that this host's member of etcd 
 
 from typing import NamedTuple
 
-from husk.swarm.membership.certificates import Certificates
+from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.state.parts import MEMBER, StateParts
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 # In the data root.
 NODE = "swarm.node"
@@ -18,12 +18,12 @@ NODE = "swarm.node"
 
 class MembershipParts(NamedTuple):
     cluster: Cluster
-    certificates: Certificates
+    certificates: NodeCertificates
     etcd_membership: EtcdMembership
     nodes: Nodes
 
 
-def build_membership(around: Surroundings, state: StateParts) -> MembershipParts:
+def build_membership(around: SwarmSurroundings, state: StateParts) -> MembershipParts:
     config, records, sealer = around.config, state.records, state.sealer
     labels = dict(label.partition("=")[::2] for label in config.labels)
     cluster = Cluster(around.state, records, sealer, labels, around.machine, around.networks.subnets)
@@ -39,7 +39,7 @@ def build_membership(around: Surroundings, state: StateParts) -> MembershipParts
     cluster.locking.subscribe(etcd_membership.follow_lock)
     return MembershipParts(
         cluster=cluster,
-        certificates=Certificates(records, cluster, sealer, config.data_root / NODE),
+        certificates=NodeCertificates(records, cluster, sealer, config.data_root / NODE),
         etcd_membership=etcd_membership,
         nodes=Nodes(records, cluster, spare=etcd_membership.spare),
     )

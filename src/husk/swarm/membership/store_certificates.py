@@ -26,7 +26,7 @@ from husk.swarm.model.node import Node
 from husk.swarm.model.services import SECOND
 from husk.swarm.state import member_files
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.transactions import Delete, Put, Record, Stale
+from husk.swarm.state.transactions import ClusterRecord, Delete, Put, Stale
 from husk.text import documents
 
 log = logging.getLogger(__name__)
@@ -138,12 +138,12 @@ class StoreCertificates:
             return True
         return node is None or (not node.is_manager and node.status.state == "ready")
 
-    async def _listing(self) -> Iterable[Record]:
+    async def _listing(self) -> Iterable[ClusterRecord]:
         return (await self._store.store.listing(KIND)).records
 
     async def _without_ended(
-        self, given: dict[int, tuple[Record, IssuedCertificate]]
-    ) -> dict[int, tuple[Record, IssuedCertificate]]:
+        self, given: dict[int, tuple[ClusterRecord, IssuedCertificate]]
+    ) -> dict[int, tuple[ClusterRecord, IssuedCertificate]]:
         """Those that have ended by themselves long ago are forgotten."""
         now = self._clock.seconds()
         for number in [number for number, (_, one) in given.items() if one.ends + KEPT < now]:
@@ -171,7 +171,7 @@ class StoreCertificates:
         self._listed = serials
 
 
-def _latest(given: dict[int, tuple[Record, IssuedCertificate]]) -> dict[str, int]:
+def _latest(given: dict[int, tuple[ClusterRecord, IssuedCertificate]]) -> dict[str, int]:
     """Of each node the one that it was given last."""
     found: dict[str, tuple[int, int]] = {}
     for number, (record, one) in given.items():

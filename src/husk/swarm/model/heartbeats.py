@@ -62,7 +62,7 @@ class Heartbeats:
         return self._lost.keys()
 
 
-class Verdict(NamedTuple):
+class NodeVerdict(NamedTuple):
     node_id: str
     state: NodeState
     message: str = ""
@@ -74,7 +74,7 @@ def verdicts(
     watched_for: int,
     grace: int = GRACE,
     spared: Mapping[str, int] | Collection[str] = (),
-) -> list[Verdict]:
+) -> list[NodeVerdict]:
     """The nodes whose records do not say how they are. `alive` are those that some manager hears, `spared` those that
     may be looking for another manager.
 
@@ -85,9 +85,9 @@ def verdicts(
     for node in nodes:
         if node.id in alive:
             if node.status.state != "ready":
-                found.append(Verdict(node.id, "ready"))
+                found.append(NodeVerdict(node.id, "ready"))
         elif node.id in spared:
             continue
         elif node.status.state in ("ready", "disconnected", "unknown") and watched_for >= grace:
-            found.append(Verdict(node.id, "down", FAILURE))
+            found.append(NodeVerdict(node.id, "down", FAILURE))
     return found

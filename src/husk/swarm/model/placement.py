@@ -52,7 +52,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
         return self.state == "ready" and self.availability == "active"
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class PlacementConstraint(msgspec.Struct, frozen=True):
     key: str
     equal: bool
     value: str
@@ -106,11 +106,11 @@ def check_constraint(text: str) -> None:
 
 
 @lru_cache(maxsize=1024)
-def parse_constraint(text: str) -> Constraint:
+def parse_constraint(text: str) -> PlacementConstraint:
     """One that was taken, be it by a former release: that took more."""
     match = _CONSTRAINT.fullmatch(text)
     if match is None:
         raise InvalidParameter(_REFUSED + "constraint expected one operator from ==, !=")
     if not (value := match[3].rstrip()):
         raise InvalidParameter(_REFUSED + "value '' is invalid")
-    return Constraint(match[1], match[2] == "==", value)
+    return PlacementConstraint(match[1], match[2] == "==", value)

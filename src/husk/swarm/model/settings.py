@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.swarm.model.services import SECOND, DriverSpec, shown
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 Settings = TypeVar("Settings", bound=Struct)
 
@@ -37,8 +37,8 @@ class JoinSettings(NamedTuple):
 class RestoreAddresses(NamedTuple):
     """The addresses of the restored manager; an empty one stays as it was."""
 
-    advertise: Endpoint | None = None
-    listen: Endpoint | None = None
+    advertise: HostPort | None = None
+    listen: HostPort | None = None
     data_path: str = ""
 
 
@@ -56,7 +56,7 @@ class Raft(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     heartbeat_tick: int = shown(0)
 
 
-class Dispatcher(Struct, kw_only=True, rename="pascal", omit_defaults=True):
+class DispatcherConfig(Struct, kw_only=True, rename="pascal", omit_defaults=True):
     heartbeat_period: int = 0
 
 
@@ -88,7 +88,7 @@ class SwarmSpec(Struct, kw_only=True, rename="pascal"):
     labels: dict[str, str] = {}
     orchestration: Orchestration = field(default_factory=Orchestration)
     raft: Raft = field(default_factory=Raft)
-    dispatcher: Dispatcher = field(default_factory=Dispatcher)
+    dispatcher: DispatcherConfig = field(default_factory=DispatcherConfig)
     ca_config: CAConfig = field(default_factory=CAConfig, name="CAConfig")
     encryption_config: EncryptionConfig = field(default_factory=EncryptionConfig)
     task_defaults: TaskDefaults = field(default_factory=TaskDefaults)
@@ -108,7 +108,7 @@ class NodeSpec(Struct, kw_only=True, rename="pascal", omit_defaults=True):
 
 
 _INITIAL_RAFT = Raft(snapshot_interval=10000, log_entries_for_slow_followers=500, election_tick=10, heartbeat_tick=1)
-_INITIAL_DISPATCHER = Dispatcher(heartbeat_period=5 * SECOND)
+_INITIAL_DISPATCHER = DispatcherConfig(heartbeat_period=5 * SECOND)
 _INITIAL_CA = CAConfig(node_cert_expiry=90 * 24 * 3600 * SECOND)
 
 

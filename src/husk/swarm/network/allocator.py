@@ -26,8 +26,8 @@ from husk.swarm.network.share import KnownNetworks, TunnelKey
 from husk.swarm.spec.containers import is_on
 from husk.swarm.state.records import ATTEMPTS, GUARD, SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, version_in
-from husk.text.documents import Malformed, decode
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Stale, version_in
+from husk.text.documents import MalformedDocument, decode
 from husk.text.subnets import edges
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class OverlayAllocator:
         """Load the records that the last daemon left where this host alone has them. Blocks."""
         for kind in (NETWORK, ADDRESS):
             for key, body in store.load(kind, bytes).items():
-                self._take(kind, key, Record(kind, key, body, version_in(body)))
+                self._take(kind, key, ClusterRecord(kind, key, body, version_in(body)))
 
     def deaf(self) -> None:
         """Hear no more news."""
@@ -425,7 +425,7 @@ class OverlayAllocator:
             changed |= self._drop(kind, key, news.revision)
         return changed
 
-    def _take(self, kind: str, key: str, record: Record | None) -> bool:
+    def _take(self, kind: str, key: str, record: ClusterRecord | None) -> bool:
         if kind not in (NETWORK, ADDRESS):
             return False
         if record is None:
@@ -437,7 +437,7 @@ class OverlayAllocator:
                 self._keep_network(key, decode(record.body, Network), record.version)
             else:
                 self._keep_place(key, decode(record.body, Place), record.version)
-        except Malformed as error:
+        except MalformedDocument as error:
             if (kind, key) not in self._unread:
                 log.warning("%s %s cannot be read here, and stays as it is: %s", kind, key, error)
             self._unread.add((kind, key))

@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from husk.engine.networks.live import LiveNetwork
-from husk.engine.networks.overlays import Underlay, Way, encrypted
+from husk.engine.networks.overlays import OverlayWay, Underlay, encrypted
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.errors import HuskError
@@ -304,9 +304,9 @@ class OverlayFeed:
         known = self._store.nodes.get(node)
         return known is not None and known.status.state != "down"
 
-    def _way(self, live: LiveNetwork) -> Way:
+    def _way(self, live: LiveNetwork) -> OverlayWay:
         own = [place.address for place in self._own(live)]
-        return Way(
+        return OverlayWay(
             vni=live.record.vni,
             own=next((address for address in own if ":" not in address), ""),
             own6=next((address for address in own if ":" in address), ""),
@@ -336,7 +336,7 @@ class OverlayFeed:
         self._odd.discard(id)
         return Party(key, inner_address(id), address, node.tunnel_port)
 
-    async def _apply(self, ways: dict[str, Way], troubles: list[str]) -> None:
+    async def _apply(self, ways: dict[str, OverlayWay], troubles: list[str]) -> None:
         if not self._cluster.several:
             ways = {}
         underlay = Underlay(self._cluster.data_address, self._cluster.data_path_port, self._mesh())

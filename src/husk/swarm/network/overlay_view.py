@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from husk.engine.networks.sharing import Place
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 
 Address = IPv4Address | IPv6Address
 T = TypeVar("T")
@@ -20,7 +20,7 @@ class OverlayView:
         self.own = own
         self._own = {":" in address: address for address in own}
         # By address: who is where, and by which of our addresses an endpoint there answers us.
-        self.peers: dict[str, Peer] = {}
+        self.peers: dict[str, OverlayPeer] = {}
         self.sources: dict[str, tuple[str, str]] = {}
         # By name and address.
         self.names: dict[str, dict[str, Address]] = {}
@@ -32,7 +32,7 @@ class OverlayView:
         address = place.address
         source = self._own.get(":" in address) if place.kind == "endpoint" else None
         _put(self.sources, address, (address, source) if source else None)
-        _put(self.peers, address, Peer(address, mac, host) if host else None)
+        _put(self.peers, address, OverlayPeer(address, mac, host) if host else None)
         names = tuple(dict.fromkeys(name.lower() for name in place.names)) if told else ()
         if names != self._named.get(address, ()):
             self._unname(address)

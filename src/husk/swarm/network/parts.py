@@ -13,7 +13,7 @@ from husk.swarm.network.server import NetworkServer
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.signals import Signal
 from husk.swarm.state.parts import StateParts
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 # The kind of networks that this host shares with others of its swarm.
 OVERLAY = "overlay"
@@ -27,7 +27,7 @@ class NetworkParts(NamedTuple):
     changed: Signal[[]]
 
 
-def build_network(around: Surroundings, state: StateParts, membership: MembershipParts) -> NetworkParts:
+def build_network(around: SwarmSurroundings, state: StateParts, membership: MembershipParts) -> NetworkParts:
     records, cluster, networks, changed = state.records, membership.cluster, around.networks, Signal[[]]()
     endpoints = Endpoints(
         store=records, networks=networks, node_id=lambda: cluster.node_id, find_container=around.containers.find

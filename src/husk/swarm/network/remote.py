@@ -23,7 +23,7 @@ from husk.swarm.network.server import AddressKeys, AddressReply, NetworkLookup
 from husk.swarm.network.share import AddressRequest, TunnelKey
 from husk.swarm.port.assignment_messages import NetworkNews, decoded, encoded
 from husk.swarm.state.records import SwarmRecords
-from husk.swarm.state.transactions import News, Record
+from husk.swarm.state.transactions import ClusterRecord, News
 
 # How long to wait for a network that a manager is about to tell of, in seconds.
 PATIENCE = 5.0
@@ -54,7 +54,7 @@ class RemoteNetworks(OverlayAllocator):
     def hear(self, news: NetworkNews) -> None:
         """Take in a whole piece of news."""
         self._number += 1
-        told = tuple(Record(one.kind, one.key, bytes(one.body), self._number) for one in news.records)
+        told = tuple(ClusterRecord(one.kind, one.key, bytes(one.body), self._number) for one in news.records)
         for record in told:
             self._given.pop(record.key, None)
         given = self._given if news.all else {}

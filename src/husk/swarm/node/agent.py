@@ -20,7 +20,7 @@ from husk.swarm.loops import RETRY_NS, keep_looking
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.services import Task, is_assigned
 from husk.swarm.node.assignments import Assignments
-from husk.swarm.node.runner import Runner, container_of, is_healthy, is_unhealthy
+from husk.swarm.node.runner import TaskRunner, container_of, is_healthy, is_unhealthy
 from husk.swarm.state.transactions import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Agent:
         *,
         assignments: Assignments,
         containers: Containers,
-        runner: Runner,
+        runner: TaskRunner,
         reachable: Callable[[], Awaitable[bool]],
         events: Events,
         clock: Clock = CLOCK,

@@ -27,7 +27,7 @@ SECRETS = "/run/secrets"
 log = logging.getLogger(__name__)
 
 
-class File(Struct, frozen=True):
+class DeliveredFile(Struct, frozen=True):
     """One file of a task."""
 
     record_id: str
@@ -36,17 +36,17 @@ class File(Struct, frozen=True):
     owner: FileTarget
 
 
-def files_of(spec: ContainerSpec | None) -> list[File]:
+def files_of(spec: ContainerSpec | None) -> list[DeliveredFile]:
     """The files that a template asks for, and where. Pure."""
     if spec is None:
         return []
     secrets = [
-        File(r.secret_id, "secret", posixpath.join(SECRETS, r.file.name or r.secret_name), r.file)
+        DeliveredFile(r.secret_id, "secret", posixpath.join(SECRETS, r.file.name or r.secret_name), r.file)
         for r in spec.secrets
         if r.file is not None
     ]
     configs = [
-        File(r.config_id, "config", posixpath.join("/", r.file.name or r.config_name), r.file)
+        DeliveredFile(r.config_id, "config", posixpath.join("/", r.file.name or r.config_name), r.file)
         for r in spec.configs
         if r.file is not None
     ]
@@ -104,7 +104,7 @@ class Deliveries:
         """Drop what an earlier daemon left of tasks that do not live any more; these do."""
         await asyncio.to_thread(self._sweep, alive)
 
-    def _write(self, task_id: str, files: list[File], spec: ContainerSpec, words: Structure) -> list[Mount]:
+    def _write(self, task_id: str, files: list[DeliveredFile], spec: ContainerSpec, words: Structure) -> list[Mount]:
         contents = [
             TaskFile(
                 self._value(file, files, spec, words),
@@ -120,7 +120,7 @@ class Deliveries:
             for file, path in zip(files, paths, strict=True)
         ]
 
-    def _value(self, file: File, files: list[File], spec: ContainerSpec, words: Structure) -> bytes:
+    def _value(self, file: DeliveredFile, files: list[DeliveredFile], spec: ContainerSpec, words: Structure) -> bytes:
         value = self._values.value(file.kind, file.record_id)
         if not value.templated:
             return value.data
@@ -135,7 +135,7 @@ class Deliveries:
                 f"failed to expand templated {file.kind} {file.record_id}: {error.message}"
             ) from error
 
-    def _named(self, name: str, kind: str, files: list[File]) -> bytes:
+    def _named(self, name: str, kind: str, files: list[DeliveredFile]) -> bytes:
         """Another file of the task, by the name that the service gives it; as it is kept, whatever templates it has."""
         found = next((file for file in files if file.kind == kind and file.owner.name == name), None)
         if found is None:

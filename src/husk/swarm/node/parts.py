@@ -19,17 +19,17 @@ from husk.swarm.node.agent import Agent
 from husk.swarm.node.assignments import LocalAssignments
 from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import Deliveries, SealedValues
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.signals import Signal
 from husk.swarm.state.parts import StateParts
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 # Makes this host, which is in a swarm already, work for that. The function hears that it is to be a manager.
 MakeWorker = Callable[[Membership, Callable[[], None]], Awaitable["node.worker.WorkerRole"]]
 
 
 class NodeParts(NamedTuple):
-    runner: Runner
+    runner: TaskRunner
     agent: Agent
     deliveries: Deliveries
     values: SealedValues
@@ -39,13 +39,15 @@ class NodeParts(NamedTuple):
 
 
 def build_node(
-    around: Surroundings, state: StateParts, membership: MembershipParts, network: NetworkParts
+    around: SwarmSurroundings, state: StateParts, membership: MembershipParts, network: NetworkParts
 ) -> NodeParts:
     records, cluster, noticed = state.records, membership.cluster, Signal[[Task]]()
     files, values = TaskFiles(around.config.exec_root / TASK_FILES), SealedValues(records, state.sealer)
     credentials, deliveries = PullCredentials(state.sealer), Deliveries(files, values)
     assignments = LocalAssignments(records, cluster, credentials, noticed.emit)
-    runner = Runner(assignments=assignments, containers=around.containers, images=around.images, deliveries=deliveries)
+    runner = TaskRunner(
+        assignments=assignments, containers=around.containers, images=around.images, deliveries=deliveries
+    )
 
     async def lead() -> bool:
         # Whatever leads somewhere on a worker is as a manager of others tells (`WorkerNetworks`).
@@ -67,7 +69,7 @@ def build_node(
     )
 
 
-def _worker_maker(around: Surroundings, membership: MembershipParts, files: TaskFiles) -> MakeWorker:
+def _worker_maker(around: SwarmSurroundings, membership: MembershipParts, files: TaskFiles) -> MakeWorker:
     cluster, certificates = membership.cluster, membership.certificates
 
     async def make(place: Membership, promoted: Callable[[], None]) -> "node.worker.WorkerRole":

@@ -34,7 +34,7 @@ AGAIN = 5.0
 STARTED: tuple[Status, ...] = ("running", "paused", "restarting", "exited")
 
 
-class Runner:
+class TaskRunner:
     def __init__(
         self,
         *,

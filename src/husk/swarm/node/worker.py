@@ -29,7 +29,7 @@ from husk.swarm.node.agent import Agent
 from husk.swarm.node.delivery import Deliveries
 from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.port.addresses import AddressCalls
 from husk.swarm.port.assignment_messages import AssignmentUpdate, NetworkNews
 from husk.swarm.port.dispatch import DispatchCalls
@@ -37,7 +37,7 @@ from husk.swarm.port.keeper import CertificateKeeper
 from husk.swarm.port.logs import LogCalls
 from husk.swarm.port.managers import Managers
 from husk.swarm.signals import Signal
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class WorkerRole:
         )
         heard.subscribe(self._networks.hear)
         self._deliveries = Deliveries(files, self._assignments)
-        self._runner = Runner(
+        self._runner = TaskRunner(
             assignments=self._assignments,
             containers=containers,
             images=images,
@@ -104,7 +104,7 @@ class WorkerRole:
         self._tasks = Tasks()
 
     @property
-    def managers(self) -> tuple[Endpoint, ...]:
+    def managers(self) -> tuple[HostPort, ...]:
         return self._managers.known
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from husk.swarm.port.crowding import Pauses
-from husk.swarm.port.dispatch import Body
+from husk.swarm.port.dispatch import DispatchBody
 from husk.swarm.port.faults import TooMany
 from husk.swarm.port.managers import Managers
 from husk.swarm.port.peers import Peer
@@ -48,18 +48,18 @@ class AddressHandlers:
         self._announcing = Pauses(PAUSE)
 
     def register(self, port: ClusterPort) -> None:
-        port.register_unary(TAKE, Body, self._take, access="node")
-        port.register_unary(GIVE_BACK, Body, self._give_back, access="node")
-        port.register_unary(SEEK, Body, self._seek, access="node")
-        port.register_unary(ANNOUNCE, Body, self._announce, access="node")
+        port.register_unary(TAKE, DispatchBody, self._take, access="node")
+        port.register_unary(GIVE_BACK, DispatchBody, self._give_back, access="node")
+        port.register_unary(SEEK, DispatchBody, self._seek, access="node")
+        port.register_unary(ANNOUNCE, DispatchBody, self._announce, access="node")
 
-    async def _take(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._servicer.take(peer.node, body.content))
+    async def _take(self, peer: Peer, body: DispatchBody) -> DispatchBody:
+        return DispatchBody(content=await self._servicer.take(peer.node, body.content))
 
-    async def _seek(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._servicer.seek(peer.node, body.content))
+    async def _seek(self, peer: Peer, body: DispatchBody) -> DispatchBody:
+        return DispatchBody(content=await self._servicer.seek(peer.node, body.content))
 
-    async def _announce(self, peer: Peer, body: Body) -> Body:
+    async def _announce(self, peer: Peer, body: DispatchBody) -> DispatchBody:
         """Each is a record, and told to others: no node says so without end."""
         now = self._clock()
         if not self._announcing.allowed(peer.node, now):
@@ -70,11 +70,11 @@ class AddressHandlers:
             # It was not heard, and may say so again at once.
             self._announcing.take_back(peer.node, now)
             raise
-        return Body()
+        return DispatchBody()
 
-    async def _give_back(self, peer: Peer, body: Body) -> Body:
+    async def _give_back(self, peer: Peer, body: DispatchBody) -> DispatchBody:
         await self._servicer.give_back(peer.node, body.content)
-        return Body()
+        return DispatchBody()
 
 
 class AddressCalls:
@@ -82,13 +82,13 @@ class AddressCalls:
         self._managers = managers
 
     async def take(self, body: bytes) -> bytes:
-        return (await self._managers.unary(TAKE, Body(content=body), Body)).content
+        return (await self._managers.unary(TAKE, DispatchBody(content=body), DispatchBody)).content
 
     async def seek(self, body: bytes) -> bytes:
-        return (await self._managers.unary(SEEK, Body(content=body), Body)).content
+        return (await self._managers.unary(SEEK, DispatchBody(content=body), DispatchBody)).content
 
     async def announce(self, body: bytes) -> None:
-        await self._managers.unary(ANNOUNCE, Body(content=body), Body)
+        await self._managers.unary(ANNOUNCE, DispatchBody(content=body), DispatchBody)
 
     async def give_back(self, body: bytes) -> None:
-        await self._managers.unary(GIVE_BACK, Body(content=body), Body)
+        await self._managers.unary(GIVE_BACK, DispatchBody(content=body), DispatchBody)

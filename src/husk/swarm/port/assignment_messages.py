@@ -14,7 +14,7 @@ from husk.errors import InvalidParameter
 from husk.registry.auth import Credentials
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task, TaskStatus
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 M = TypeVar("M", bound=Struct)
 
@@ -106,5 +106,5 @@ def encoded(message: Struct) -> bytes:
 def decoded(body: bytes, kind: type[M]) -> M:
     try:
         return decode(body, kind)
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"this is no message of a node: {error}") from None

@@ -27,7 +27,7 @@ PAUSE = 10.0
 _MOST_REMEMBERED = 4096
 
 
-class Visit:
+class UnknownVisit:
     """A connection of somebody whom we do not know yet."""
 
     __slots__ = ("place", "room", "waits")
@@ -43,19 +43,19 @@ class _Room:
     """Those who are here, the oldest first."""
 
     def __init__(self, most: int, *, in_turn: bool) -> None:
-        self.visits: dict[Visit, None] = {}
+        self.visits: dict[UnknownVisit, None] = {}
         self._most = most
         self._in_turn = in_turn
 
-    def enter(self, place: str) -> tuple[Visit, Visit | None]:
+    def enter(self, place: str) -> tuple[UnknownVisit, UnknownVisit | None]:
         leaving = self._too_many(place)
         if leaving is not None:
             del self.visits[leaving]
-        visit = Visit(place, self, self._in_turn)
+        visit = UnknownVisit(place, self, self._in_turn)
         self.visits[visit] = None
         return visit, leaving
 
-    def turns(self) -> list[Visit]:
+    def turns(self) -> list[UnknownVisit]:
         """Those whose turn it is now: who has waited for the longest, and few of one address."""
         begun = Counter(visit.place for visit in self.visits if not visit.waits)
         total, found = begun.total(), []
@@ -69,7 +69,7 @@ class _Room:
                 found.append(visit)
         return found
 
-    def _too_many(self, place: str) -> Visit | None:
+    def _too_many(self, place: str) -> UnknownVisit | None:
         """Return the visit that has to go for one more: the oldest of its own address, or of the one that most come
         from; None if there is room."""
         counts = Counter(visit.place for visit in self.visits)
@@ -94,29 +94,29 @@ class ConnectionCrowd:
     def strangers(self) -> int:
         return len(self._anybody.visits) + len(self._expected.visits)
 
-    def welcome(self, address: str, *, home: bool = False) -> tuple[Visit, Visit | None]:
+    def welcome(self, address: str, *, home: bool = False) -> tuple[UnknownVisit, UnknownVisit | None]:
         """One more of somebody whom we do not know yet, at the `home` of a node or not; and who has to go for it, where
         there are too many. Those who say who they are do so at once: who has been silent for the longest is the least
         of a loss."""
         place = place_of(address)
         return (self._expected if home or place in self._known else self._anybody).enter(place)
 
-    def turns(self) -> list[Visit]:
+    def turns(self) -> list[UnknownVisit]:
         """Those that waited, and may say now who they are. To be asked whenever somebody has come or gone."""
         return self._expected.turns()
 
-    def unmask(self, visit: Visit) -> tuple[Visit, Visit | None]:
+    def unmask(self, visit: UnknownVisit) -> tuple[UnknownVisit, UnknownVisit | None]:
         """One that has no certificate is a stranger, wherever it comes from: another visit of it, and who has to go."""
         if visit.room is self._anybody:
             return visit, None
         self.farewell(visit)
         return self._anybody.enter(visit.place)
 
-    def farewell(self, visit: Visit) -> None:
+    def farewell(self, visit: UnknownVisit) -> None:
         """Safe to call twice, and for one that had to go."""
         visit.room.visits.pop(visit, None)
 
-    def admit(self, visit: Visit, node: str) -> bool:
+    def admit(self, visit: UnknownVisit, node: str) -> bool:
         """Count a stranger as the node that it has turned out to be; False if there is no room, and it has to go."""
         if self._nodes[node] >= MOST_OF_NODE or self._nodes.total() >= MOST_NODES:
             return False

@@ -36,7 +36,7 @@ DESCRIBING = 2.0
 LEAVING = 2.0
 
 
-class Body(Message):
+class DispatchBody(Message):
     content: Annotated[bytes, 1] = b""
 
 
@@ -71,10 +71,10 @@ class DispatchHandlers:
 
     def register(self, port: ClusterPort) -> None:
         port.register(ASSIGNMENTS, self._assignments, access="node")
-        port.register_unary(REPORT, Body, self._report, access="node")
-        port.register_unary(HEARTBEAT, Body, self._heartbeat, access="node")
-        port.register_unary(DESCRIBE, Body, self._describe, access="node")
-        port.register_unary(LEAVE, Body, self._leave, access="node")
+        port.register_unary(REPORT, DispatchBody, self._report, access="node")
+        port.register_unary(HEARTBEAT, DispatchBody, self._heartbeat, access="node")
+        port.register_unary(DESCRIBE, DispatchBody, self._describe, access="node")
+        port.register_unary(LEAVE, DispatchBody, self._leave, access="node")
 
     async def _assignments(self, peer: Peer, stream: ServerStream) -> None:
         """One for each node: whoever asks again has lost the first, or should not have two."""
@@ -102,18 +102,18 @@ class DispatchHandlers:
             async for told in news:
                 await stream.send(told)
 
-    async def _report(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._servicer.report(peer.node, body.content))
+    async def _report(self, peer: Peer, body: DispatchBody) -> DispatchBody:
+        return DispatchBody(content=await self._servicer.report(peer.node, body.content))
 
-    async def _heartbeat(self, peer: Peer, body: Body) -> Body:
-        return Body(content=await self._servicer.heartbeat(peer.node))
+    async def _heartbeat(self, peer: Peer, body: DispatchBody) -> DispatchBody:
+        return DispatchBody(content=await self._servicer.heartbeat(peer.node))
 
-    async def _describe(self, peer: Peer, body: Body) -> Body:
+    async def _describe(self, peer: Peer, body: DispatchBody) -> DispatchBody:
         if not self._describing.allowed(peer.node, self._clock()):
             raise TooMany("this node has just said what it is")
-        return Body(content=await self._servicer.describe(peer.node, body.content))
+        return DispatchBody(content=await self._servicer.describe(peer.node, body.content))
 
-    async def _leave(self, peer: Peer, body: Body) -> Body:
+    async def _leave(self, peer: Peer, body: DispatchBody) -> DispatchBody:
         now = self._clock()
         if not self._leaving.allowed(peer.node, now):
             raise TooMany("this node has just left")
@@ -123,7 +123,7 @@ class DispatchHandlers:
             # It is not written down, and may be said again at once.
             self._leaving.take_back(peer.node, now)
             raise
-        return Body()
+        return DispatchBody()
 
 
 async def _left(stream: ServerStream) -> None:
@@ -147,13 +147,13 @@ class DispatchCalls:
                 yield body
 
     async def report(self, body: bytes) -> bytes:
-        return (await self._managers.unary(REPORT, Body(content=body), Body)).content
+        return (await self._managers.unary(REPORT, DispatchBody(content=body), DispatchBody)).content
 
     async def heartbeat(self, timeout: float = CALL) -> bytes:
-        return (await self._managers.unary(HEARTBEAT, Body(), Body, timeout=timeout)).content
+        return (await self._managers.unary(HEARTBEAT, DispatchBody(), DispatchBody, timeout=timeout)).content
 
     async def describe(self, body: bytes) -> bytes:
-        return (await self._managers.unary(DESCRIBE, Body(content=body), Body)).content
+        return (await self._managers.unary(DESCRIBE, DispatchBody(content=body), DispatchBody)).content
 
     async def leave(self, timeout: float) -> None:
-        await self._managers.unary(LEAVE, Body(), Body, timeout=timeout)
+        await self._managers.unary(LEAVE, DispatchBody(), DispatchBody, timeout=timeout)

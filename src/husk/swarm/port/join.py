@@ -20,7 +20,7 @@ from husk.swarm.port.faults import from_wire
 from husk.swarm.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, RootReply, RootRequest
 from husk.swarm.port.protocol import ProtocolVersion
 from husk.swarm.transport.wire import connect, plainly
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 A = TypeVar("A", bound=Message)
 
@@ -29,14 +29,14 @@ PATIENCE, CONNECT = 20.0, 5.0
 TOO_LATE = "Timeout was reached before node joined. The attempt to join the swarm has been given up."
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     identity: Identity
     holder: Holder
     issued: Issued
-    managers: tuple[Endpoint, ...]
+    managers: tuple[HostPort, ...]
 
 
-async def join(remotes: Sequence[Endpoint], request: JoinRequest, patience: float = PATIENCE) -> Joined:
+async def join(remotes: Sequence[HostPort], request: JoinRequest, patience: float = PATIENCE) -> JoinResult:
     """Become a node. `request` has everything but the key, and what this node speaks. InvalidParameter for a token that
     is none or is refused, Unavailable where no manager answers, SystemFault for one that is not to be trusted, Conflict
     for one of a release that is too far away."""
@@ -52,7 +52,7 @@ async def join(remotes: Sequence[Endpoint], request: JoinRequest, patience: floa
     return await asyncio.to_thread(_checked, reply, key, remotes)
 
 
-async def _root(remotes: Sequence[Endpoint], token: JoinToken) -> bytes:
+async def _root(remotes: Sequence[HostPort], token: JoinToken) -> bytes:
     reply = await _call(remotes, joining_context(None), ROOT, RootRequest(), RootReply)
     if not token.fits(reply.certificate):
         raise SystemFault(f"remote CA does not match fingerprint. Expected: {token.digest.hex()}")
@@ -60,7 +60,7 @@ async def _root(remotes: Sequence[Endpoint], token: JoinToken) -> bytes:
     return reply.certificate
 
 
-async def _call(remotes: Sequence[Endpoint], tls: ssl.SSLContext, method: str, request: Message, answer: type[A]) -> A:
+async def _call(remotes: Sequence[HostPort], tls: ssl.SSLContext, method: str, request: Message, answer: type[A]) -> A:
     """One call to the first manager that takes it."""
     trouble = Unavailable("there is no manager to join")
     for remote in remotes:
@@ -78,7 +78,7 @@ async def _call(remotes: Sequence[Endpoint], tls: ssl.SSLContext, method: str, r
     raise trouble
 
 
-def _unreached(remote: Endpoint, error: OSError | GrpcError) -> str:
+def _unreached(remote: HostPort, error: OSError | GrpcError) -> str:
     """Docker's words around ours."""
     reason = plainly(error)
     reason = reason[:1].lower() + reason[1:]
@@ -86,7 +86,7 @@ def _unreached(remote: Endpoint, error: OSError | GrpcError) -> str:
     return f"rpc error: code = Unavailable desc = {told}"
 
 
-def _checked(reply: CertificateReply, key: bytes, remotes: Sequence[Endpoint]) -> Joined:
+def _checked(reply: CertificateReply, key: bytes, remotes: Sequence[HostPort]) -> JoinResult:
     """Read the certificate that a manager gave us; SystemFault if it cannot be read, or is not for our key."""
     try:
         issued = authority.look(reply.certificate)
@@ -96,4 +96,4 @@ def _checked(reply: CertificateReply, key: bytes, remotes: Sequence[Endpoint]) -
         raise SystemFault(f"the manager gave us a certificate that cannot be read: {error}") from None
     if not right or issued.holder is None:
         raise SystemFault("the manager gave us a certificate that is not ours")
-    return Joined(Identity(reply.roots, reply.certificate, key), issued.holder, issued, managers or tuple(remotes))
+    return JoinResult(Identity(reply.roots, reply.certificate, key), issued.holder, issued, managers or tuple(remotes))

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, Unavailable
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream, Stream
 from husk.swarm.ca.holders import MANAGER_NAME
@@ -26,7 +26,7 @@ from husk.swarm.port.managers import CONNECT, Managers, answers
 from husk.swarm.port.peers import Peer
 from husk.swarm.port.server import ClusterPort
 from husk.swarm.transport.wire import connect, plainly
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 WANTED = "/husk.cluster.v1.Logs/Wanted"
 SEND = "/husk.cluster.v1.Logs/Send"
@@ -111,10 +111,10 @@ class LogCalls:
                 stream.cancel()
 
 
-async def read(endpoint: Endpoint, identity: Identity, body: bytes) -> AsyncGenerator[bytes]:
+async def read(endpoint: HostPort, identity: Identity, body: bytes) -> AsyncGenerator[bytes]:
     """The pieces of logs that another manager can reach. Unavailable where it cannot be reached itself."""
     try:
-        connection: Connection = await connect(endpoint, identity.client_context(), MANAGER_NAME, CONNECT)
+        connection: GrpcConnection = await connect(endpoint, identity.client_context(), MANAGER_NAME, CONNECT)
     except (OSError, GrpcError) as error:
         raise Unavailable(f"{endpoint}: {plainly(error)}") from None
     try:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TypeVar
 
 from husk.errors import Unavailable
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ClientStream
 from husk.rpc.protobuf import Message
@@ -22,7 +22,7 @@ from husk.swarm.ca.holders import MANAGER_NAME
 from husk.swarm.ca.identity import Identity
 from husk.swarm.port.faults import from_wire
 from husk.swarm.transport.wire import connect, plainly
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 A = TypeVar("A", bound=Message)
 
@@ -31,10 +31,10 @@ CONNECT, CALL = 5.0, 30.0
 
 
 class Managers:
-    def __init__(self, endpoints: Sequence[Endpoint], identity: Identity | ssl.SSLContext) -> None:
+    def __init__(self, endpoints: Sequence[HostPort], identity: Identity | ssl.SSLContext) -> None:
         self._endpoints = list(endpoints)
         self._tls = identity.client_context() if isinstance(identity, Identity) else identity
-        self._connection: Connection | None = None
+        self._connection: GrpcConnection | None = None
         self._connecting = asyncio.Lock()
 
     async def unary(self, method: str, request: Message, answer: type[A], timeout: float = CALL) -> A:
@@ -60,7 +60,7 @@ class Managers:
         self._tls = identity.client_context()
         await self.close()
 
-    def know(self, endpoints: Sequence[Endpoint]) -> None:
+    def know(self, endpoints: Sequence[HostPort]) -> None:
         """Take these as the managers of now; the one in use stays first. If none are given, keep the last."""
         if not endpoints:
             return
@@ -68,14 +68,14 @@ class Managers:
         self._endpoints = known + [endpoint for endpoint in endpoints if endpoint not in known]
 
     @property
-    def known(self) -> tuple[Endpoint, ...]:
+    def known(self) -> tuple[HostPort, ...]:
         return tuple(self._endpoints)
 
     async def close(self) -> None:
         if self._connection is not None:
             await self._leave(self._connection)
 
-    async def _reach(self) -> Connection:
+    async def _reach(self) -> GrpcConnection:
         async with self._connecting:
             if self._connection is not None and not self._connection.closed:
                 return self._connection
@@ -89,7 +89,7 @@ class Managers:
                     self._endpoints.append(self._endpoints.pop(0))
             raise Unavailable("no manager of the swarm can be reached: " + ("; ".join(troubles) or "none is known"))
 
-    async def _leave(self, connection: Connection) -> None:
+    async def _leave(self, connection: GrpcConnection) -> None:
         if connection is self._connection:
             self._connection = None
             self._endpoints.append(self._endpoints.pop(0))

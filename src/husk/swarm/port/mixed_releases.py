@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from husk.errors import InvalidParameter
 from husk.swarm.port.assignment_messages import AssignedTask, AssignmentUpdate, Report, Reports, decoded
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class MixedReader:
         try:
             fields = decode(body, dict[str, msgspec.Raw])
             parts = decode(fields.get(entries, b"[]"), list[msgspec.Raw])
-        except Malformed:
+        except MalformedDocument:
             raise refused from None
         kept, unread = list[msgspec.Raw](), list[str]()
         for part in parts:

@@ -19,15 +19,15 @@ from typing import NamedTuple, TypeVar
 
 from husk.aio.tasks import Tasks
 from husk.errors import HuskError, InvalidParameter
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
-from husk.rpc.http2.core import Limits
+from husk.rpc.http2.core import PeerLimits
 from husk.rpc.protobuf import Message
 from husk.swarm.ca import authority
 from husk.swarm.ca.holders import Role
 from husk.swarm.ca.identity import Identity
-from husk.swarm.port.crowding import ConnectionCrowd, Visit
+from husk.swarm.port.crowding import ConnectionCrowd, UnknownVisit
 from husk.swarm.port.faults import to_wire
 from husk.swarm.port.peers import Access, Members, Peer, peer_of, refusal
 from husk.swarm.transport.wire import StreamBytes, keep_alive, plainly
@@ -47,8 +47,8 @@ WAITING = 10.0
 _REST = 0.5
 # Between two looks at who is connected.
 LOOK = 5.0
-_STRANGERS = Limits(streams=4, window=1 << 16, header_size=8 << 10, header_frames=4, resets=16)
-_NODES = Limits(streams=64, window=1 << 16, header_size=16 << 10, header_frames=8, resets=1000)
+_STRANGERS = PeerLimits(streams=4, window=1 << 16, header_size=8 << 10, header_frames=4, resets=16)
+_NODES = PeerLimits(streams=64, window=1 << 16, header_size=16 << 10, header_frames=8, resets=1000)
 # The largest message: of strangers, of nodes. What is here of all messages on one connection of a node.
 LARGEST_STRANGE, LARGEST = 32 << 10, 4 << 20
 MOST = 12 << 20
@@ -72,14 +72,14 @@ class ClusterPort:
         self._clock = clock
         self._methods: dict[str, _Method] = {}
         self._crowd = ConnectionCrowd()
-        self._visits: dict[Visit, asyncio.Task[None]] = {}
+        self._visits: dict[UnknownVisit, asyncio.Task[None]] = {}
         # Of those that wait for their turn.
-        self._turns: dict[Visit, asyncio.Event] = {}
+        self._turns: dict[UnknownVisit, asyncio.Event] = {}
         self._tasks = Tasks()
         self._context: ssl.SSLContext | None = None
         self._roots = b""
         self._listener: socket.socket | None = None
-        self._open: dict[Connection, Peer] = {}
+        self._open: dict[GrpcConnection, Peer] = {}
         self._complained: dict[str, float] = {}
 
     # --- what is served
@@ -179,7 +179,7 @@ class ClusterPort:
             return False
         return refusal(peer, _highest_access(peer.holder.role), self._members, self._clock()) is not None
 
-    async def _serve(self, connection: socket.socket, address: str, visit: Visit) -> None:
+    async def _serve(self, connection: socket.socket, address: str, visit: UnknownVisit) -> None:
         try:
             await self._turn(connection, visit)
             peer, below = await self._meet(connection, address)
@@ -207,7 +207,7 @@ class ClusterPort:
             self._visits.pop(visit, None)
             self._let_in()
 
-    def _unmask(self, visit: Visit) -> Visit:
+    def _unmask(self, visit: UnknownVisit) -> UnknownVisit:
         serving = self._visits.pop(visit)
         visit, leaving = self._crowd.unmask(visit)
         if leaving is not None:
@@ -220,7 +220,7 @@ class ClusterPort:
         for visit in self._crowd.turns():
             self._turns.pop(visit).set()
 
-    async def _turn(self, connection: socket.socket, visit: Visit) -> None:
+    async def _turn(self, connection: socket.socket, visit: UnknownVisit) -> None:
         """Until it is its turn to say who it is; who comes from nowhere in particular is not kept waiting."""
         if (turn := self._turns.get(visit)) is None:
             return
@@ -263,11 +263,11 @@ class ClusterPort:
             return None, None
         return peer, StreamBytes(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
-    async def _converse(self, peer: Peer, below: StreamBytes, limits: Limits, largest: int, most: int) -> None:
+    async def _converse(self, peer: Peer, below: StreamBytes, limits: PeerLimits, largest: int, most: int) -> None:
         async def handle(stream: ServerStream) -> None:
             await self._handle(peer, stream)
 
-        connection = Connection(below, handler=handle, limits=limits, largest=largest, most=most)
+        connection = GrpcConnection(below, handler=handle, limits=limits, largest=largest, most=most)
         connection.patience = FIRST
         self._open[connection] = peer
         try:

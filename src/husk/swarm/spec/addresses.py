@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
-from husk.text.endpoints import MANAGER_PORT, Endpoint, read_endpoint
+from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _RIGHT = "must be {} IP address or network interface (with optional port number)"
@@ -15,21 +15,21 @@ _DATA_PATH = "data path address must be a non-zero IP address or network interfa
 _ADVERTISE = "advertise address " + _RIGHT.format("a non-zero")
 
 
-async def listening(text: str) -> Endpoint:
+async def listening(text: str) -> HostPort:
     """Read the address that the cluster port is to have."""
     found = _parted(text.removeprefix("tcp://"), _LISTEN)
-    return Endpoint(str(await _resolved(found.host, _LISTEN)), found.port or MANAGER_PORT)
+    return HostPort(str(await _resolved(found.host, _LISTEN)), found.port or MANAGER_PORT)
 
 
-async def advertised(text: str) -> Endpoint:
+async def advertised(text: str) -> HostPort:
     """Read the address to tell other nodes; without a wish the one that leads out. The port is 0 if none is named."""
     if not text:
-        return Endpoint(await asyncio.to_thread(own_addresses.outgoing), 0)
+        return HostPort(await asyncio.to_thread(own_addresses.outgoing), 0)
     found = _parted(text, _ADVERTISE)
     address = await _resolved(found.host, _ADVERTISE)
     if address.is_unspecified:
         raise InvalidParameter(_ADVERTISE)
-    return Endpoint(str(address), found.port)
+    return HostPort(str(address), found.port)
 
 
 async def data_path(text: str) -> str:
@@ -40,10 +40,10 @@ async def data_path(text: str) -> str:
     return str(address or "")
 
 
-def _parted(text: str, wrong: str) -> Endpoint:
+def _parted(text: str, wrong: str) -> HostPort:
     bare = text.count(":") > 1 and not text.startswith("[")
     try:
-        return Endpoint(text, 0) if bare else read_endpoint(text, 0)
+        return HostPort(text, 0) if bare else read_endpoint(text, 0)
     except InvalidParameter:
         raise InvalidParameter(wrong) from None
 

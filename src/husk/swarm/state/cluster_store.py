@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from types import TracebackType
 from typing import Protocol, Self
 
-from husk.swarm.state.transactions import Listing, News, Record, Step
+from husk.swarm.state.transactions import ClusterRecord, Listing, News, Step
 
 
 class Lease(Protocol):
@@ -48,7 +48,7 @@ class Lease(Protocol):
 class ClusterStore(Protocol):
     """Raises StoreUnavailable where the store cannot be asked now."""
 
-    async def get(self, kind: str, key: str) -> Record | None: ...
+    async def get(self, kind: str, key: str) -> ClusterRecord | None: ...
 
     async def listing(self, kind: str) -> Listing:
         """All records of a kind, in the order of their keys."""

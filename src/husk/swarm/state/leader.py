@@ -17,7 +17,7 @@ from husk.aio.tasks import Tasks
 from husk.errors import HuskError
 from husk.swarm.state.cluster_store import ClusterStore, Lease
 from husk.swarm.state.transactions import NEW, Check, News, Put, Stale
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -170,5 +170,5 @@ class _Holder(msgspec.Struct):
 def _node_in(body: bytes) -> str:
     try:
         return decode(body, _Holder).node_id
-    except Malformed:
+    except MalformedDocument:
         return ""

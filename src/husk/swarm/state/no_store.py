@@ -6,13 +6,13 @@ from typing import NoReturn
 from husk.errors import Unavailable
 from husk.swarm.model.refusals import A_WORKER
 from husk.swarm.state.cluster_store import Lease
-from husk.swarm.state.transactions import Listing, News, Record, Step
+from husk.swarm.state.transactions import ClusterRecord, Listing, News, Step
 
 
 class NoStore:
     """`ClusterStore`; nobody asks it, and who did would hear why it cannot answer."""
 
-    async def get(self, kind: str, key: str) -> Record | None:
+    async def get(self, kind: str, key: str) -> ClusterRecord | None:
         _refuse()
 
     async def listing(self, kind: str) -> Listing:

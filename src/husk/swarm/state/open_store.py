@@ -4,7 +4,7 @@ from husk.config import ClusterStoreConfig
 from husk.errors import InvalidParameter
 from husk.swarm.state import etcd
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.certificates import CertificateFiles
 
 
 def open_store(config: ClusterStoreConfig, shut: str = "") -> ClusterStore:
@@ -12,7 +12,7 @@ def open_store(config: ClusterStoreConfig, shut: str = "") -> ClusterStore:
     that cannot be used. Blocks."""
     if shut:
         return etcd.store.EtcdStore.shut(config.address, shut)
-    certificates = Certificates(*config.certificates) if config.certificates is not None else None
+    certificates = CertificateFiles(*config.certificates) if config.certificates is not None else None
     try:
         return etcd.store.EtcdStore.open(config.address, certificates)
     except InvalidParameter as error:

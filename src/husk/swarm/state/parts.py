@@ -17,7 +17,7 @@ from husk.swarm.state import member_files, open_store
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 # In the data root and in the exec root: of this host's member of the swarm's own etcd.
 MEMBER = "swarm.etcd"
@@ -34,7 +34,7 @@ class StateParts(NamedTuple):
     shared: Shared | None
 
 
-def build_state(around: Surroundings, where: ClusterStoreConfig | None) -> StateParts:
+def build_state(around: SwarmSurroundings, where: ClusterStoreConfig | None) -> StateParts:
     """Build the parts on the records in this store; None for this host's own. Blocks for as long as it takes to read
     all of those."""
     config = around.config

@@ -23,9 +23,9 @@ from husk.swarm.state.kinds import READERS, SwarmRecord, key_of, kind_of, only_t
 from husk.swarm.state.leader import Leadership, SoleLeadership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.task_index import TaskIndex
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Stale, Step
-from husk.swarm.state.unreadable import Unreadable
-from husk.text.documents import Malformed
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Stale, Step
+from husk.swarm.state.unreadable import UnreadableRecords
+from husk.text.documents import MalformedDocument
 
 T = TypeVar("T")
 R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
@@ -84,7 +84,7 @@ class SwarmRecords:
         self._written = asyncio.Event()
         # What went while something was being written, and with which revision.
         self._dropped: dict[tuple[str, str], int] = {}
-        self.unreadable = Unreadable()
+        self.unreadable = UnreadableRecords()
 
     @classmethod
     def load(cls, store: SqliteStore, clock: Clock = CLOCK) -> Self:
@@ -94,7 +94,7 @@ class SwarmRecords:
         for kind, read in READERS.items():
             made._tables[kind].update(store.load(kind, read))
             unreadable += [(kind, key) for key in store.unreadable(kind)]
-        made.unreadable = Unreadable(unreadable)
+        made.unreadable = UnreadableRecords(unreadable)
         now = made._clock.now()
         made.services |= {key: service_by_ours(service, None, now) for key, service in made.services.items()}
         made.nodes |= {key: node_by_ours(node, None, now) for key, node in made.nodes.items()}
@@ -347,7 +347,7 @@ class SwarmRecords:
         self._heard.set()
         return changed
 
-    def _take(self, kind: str, key: str, record: Record | None) -> bool:
+    def _take(self, kind: str, key: str, record: ClusterRecord | None) -> bool:
         if record is None:
             return self._remove(kind, key)
         known = self._tables[kind].get(key) if kind in READERS else None
@@ -355,7 +355,7 @@ class SwarmRecords:
             return False
         try:
             read = READERS[kind](record.body)
-        except (Malformed, HuskError) as error:
+        except (MalformedDocument, HuskError) as error:
             self.unreadable.note((kind, key), record.body, error)
             return True
         self.unreadable.forget((kind, key))

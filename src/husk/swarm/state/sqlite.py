@@ -17,11 +17,11 @@ from husk.storage.state.store import Change, StateStore
 from husk.swarm.state.transactions import (
     NEW,
     Check,
+    ClusterRecord,
     Delete,
     Listing,
     News,
     Put,
-    Record,
     Stale,
     Step,
     check_name,
@@ -29,7 +29,7 @@ from husk.swarm.state.transactions import (
     version_in,
     with_version,
 )
-from husk.text.documents import Malformed
+from husk.text.documents import MalformedDocument
 
 T = TypeVar("T")
 Name = tuple[str, str]
@@ -45,7 +45,7 @@ class SqliteStore:
         self._state = state
         self._revision = FIRST
         self._versions: dict[str, dict[str, int]] = {}
-        self._leased: dict[Name, Record] = {}
+        self._leased: dict[Name, ClusterRecord] = {}
         self._leases: dict[int, SqliteLease] = {}
         self._last_lease = 0
         self._watches: set[_Watch] = set()
@@ -59,7 +59,7 @@ class SqliteStore:
     def unreadable(self, kind: str) -> frozenset[str]:
         return self._state.aside(kind)
 
-    async def get(self, kind: str, key: str) -> Record | None:
+    async def get(self, kind: str, key: str) -> ClusterRecord | None:
         check_name(kind, key)
         return next((record for record in (await self.listing(kind)).records if record.key == key), None)
 
@@ -67,7 +67,7 @@ class SqliteStore:
         self._remember(kind)
         revision = self._revision
         stored = await self._state.fetch(kind)
-        found = {key: Record(kind, key, body, _version(body)) for key, body in stored.items()}
+        found = {key: ClusterRecord(kind, key, body, _version(body)) for key, body in stored.items()}
         found |= {record.key: record for record in self._leased.values() if record.kind == kind}
         return Listing(tuple(found[key] for key in sorted(found)), revision)
 
@@ -78,7 +78,7 @@ class SqliteStore:
         leased = [record for record in self._leased.values() if record.kind in kinds]
         stored = await self._state.fetch_several(kinds)
         found = {
-            (kind, key): Record(kind, key, body, _version(body))
+            (kind, key): ClusterRecord(kind, key, body, _version(body))
             for kind in stored
             for key, body in stored[kind].items()
         }
@@ -98,7 +98,7 @@ class SqliteStore:
             return self._revision
         revision = self._revision + 1
         puts = [step for step in steps if isinstance(step, Put)]
-        records = [Record(s.kind, s.key, with_version(s.body, revision), revision, s.lease) for s in puts]
+        records = [ClusterRecord(s.kind, s.key, with_version(s.body, revision), revision, s.lease) for s in puts]
         names = [(step.kind, step.key) for step in steps if isinstance(step, Delete)]
         gone = [name for name in names if self._version(*name)]
         before = {(step.kind, step.key): self._version(step.kind, step.key) for step in steps}
@@ -156,7 +156,7 @@ class SqliteStore:
     def _fits(self, step: Step) -> bool:
         return step.version is None or step.version == self._version(step.kind, step.key)
 
-    def _take_in(self, revision: int, records: list[Record], gone: list[Name]) -> list[Change]:
+    def _take_in(self, revision: int, records: list[ClusterRecord], gone: list[Name]) -> list[Change]:
         """Let a transaction count in memory; what is left to be written."""
         self._revision = revision
         changes = [Change(kind, key, None) for kind, key in gone if (kind, key) not in self._leased]
@@ -292,5 +292,5 @@ def _version(body: bytes) -> int:
     """That of a record that cannot be read is of no use to anybody, but there is one."""
     try:
         return version_in(body) or FIRST
-    except Malformed:
+    except MalformedDocument:
         return FIRST

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from husk.errors import Conflict, InvalidParameter, Unavailable
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 NEW = 0
 """The version of a record that is not there."""
 
 
-class Record(NamedTuple):
+class ClusterRecord(NamedTuple):
     kind: str
     key: str
     body: bytes
@@ -61,7 +61,7 @@ Step = Put | Delete | Check
 class Listing(NamedTuple):
     """All records of a kind as they were at one revision."""
 
-    records: tuple[Record, ...]
+    records: tuple[ClusterRecord, ...]
     revision: int
 
 
@@ -70,7 +70,7 @@ class News(NamedTuple):
 
     revision: int
     all: bool
-    records: tuple[Record, ...]
+    records: tuple[ClusterRecord, ...]
     gone: tuple[tuple[str, str], ...] = ()
 
 
@@ -119,6 +119,6 @@ def with_version(body: bytes, version: int) -> bytes:
     """The body with its version in it, everything else as it is."""
     try:
         fields = decode(body, dict[str, msgspec.Raw])
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"the body of a record must be a JSON object: {error}") from None
     return msgspec.json.encode(fields | {"version": version})

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from husk.text.documents import Malformed, decode
+from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class _OfService(Struct):
     service_id: str = ""
 
 
-class Unreadable:
+class UnreadableRecords:
     def __init__(self, names: Iterable[Name] = ()) -> None:
         """`names` are (kind, key)."""
         # With the service of a task, where that could be read.
@@ -56,5 +56,5 @@ class Unreadable:
 def _service_of(body: bytes) -> str:
     try:
         return decode(body, _OfService).service_id
-    except Malformed:
+    except MalformedDocument:
         return ""

@@ -6,8 +6,8 @@ import os
 import socket
 import ssl
 
-from husk.rpc.grpc.connection import Connection
-from husk.text.endpoints import Endpoint
+from husk.rpc.grpc.connection import GrpcConnection
+from husk.text.endpoints import HostPort
 
 SILENT = "no answer in time"
 _AT_ONCE = "the connection was closed at once"
@@ -18,7 +18,7 @@ _KEEPALIVE = 15
 _UNANSWERED = 10_000
 
 
-async def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str, patience: float) -> Connection:
+async def connect(endpoint: HostPort, tls: ssl.SSLContext | None, name: str, patience: float) -> GrpcConnection:
     """A connection on which the other side has answered; `name` must be in its certificate. OSError says why not."""
     below: StreamBytes | None = None
     try:
@@ -28,7 +28,7 @@ async def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str, pat
             )
             keep_alive(pair[1].get_extra_info("socket"))
             below = StreamBytes(*pair)
-            connection = await Connection(below, client=True).__aenter__()
+            connection = await GrpcConnection(below, client=True).__aenter__()
             try:
                 # TLS lets a client begin before the server has looked at its certificate.
                 await connection.ping()

@@ -9,7 +9,7 @@ import pytest
 
 from husk.builder.store.file_actions import Selection
 from husk.builder.store.file_digest import content_hash, look_digest
-from husk.builder.store.sync_table import Brief, Table, pack_brief, write_table
+from husk.builder.store.sync_table import Brief, SyncTable, pack_brief, write_table
 from husk.builder.store.trees import Trees
 from husk.errors import NotFound
 from husk.storage.workers.handle import Worker
@@ -134,7 +134,7 @@ async def test_an_answer_is_remembered(forest: Forest, monkeypatch: pytest.Monke
 
 async def test_what_a_table_knows_is_not_looked_at(forest: Forest, tmp_path: Path):
     stack = await forest.files(d__file="text")
-    table = Table()
+    table = SyncTable()
     content = content_hash(b"something else").digest()
     for path, mode, hashed in ((b"d", stat.S_IFDIR | 0o755, b""), (b"d/file", stat.S_IFREG | 0o644, content)):
         table.add(b"", path, look_digest(mode, 0, 0, 0, hashed, []), pack_brief(Brief(mode, 0, 0, 0, 0)))

@@ -14,7 +14,7 @@ import husk
 from husk.storage.workers.answers import Done
 from husk.storage.workers.jobs import DiffJob
 from husk.storage.workers.messages import encode
-from husk.storage.workers.report import Answers
+from husk.storage.workers.report import AnswerReader
 
 
 class Forker:
@@ -73,7 +73,7 @@ def test_a_worker_does_its_job_and_leaves(forker: Forker, tmp_path: Path) -> Non
     for descriptor in (writing, answers, null):
         os.close(descriptor)
     assert b"file" in os.read(reading, 1 << 16)
-    found = Answers()
+    found = AnswerReader()
     while data := os.read(report, 1 << 16):
         found.feed(data)
     assert found.next() == Done() and ended(child)

@@ -15,7 +15,7 @@ from husk.swarm.port.messages import JOIN, ROOT, CertificateReply, JoinRequest, 
 from husk.swarm.port.peers import Peer
 from husk.swarm.port.protocol import OWN, ProtocolVersion
 from husk.swarm.port.server import ClusterPort
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 
@@ -37,12 +37,12 @@ async def test_the_token_decides_the_role(swarm: PortedSwarm, port: ClusterPort)
 
 
 async def test_the_next_manager_is_asked_when_one_is_away(swarm: PortedSwarm, port: ClusterPort) -> None:
-    away = Endpoint("127.0.0.1", free_port())
+    away = HostPort("127.0.0.1", free_port())
     assert (await join([away, swarm.endpoint], asking(swarm.tokens().worker))).holder.node == "n1"
 
 
 async def test_nobody_there(swarm: PortedSwarm) -> None:
-    away = Endpoint("127.0.0.1", free_port())
+    away = HostPort("127.0.0.1", free_port())
     with pytest.raises(Unavailable) as told:
         await join([away], asking(swarm.tokens().worker))
     assert told.value.message == (

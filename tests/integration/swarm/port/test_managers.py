@@ -13,7 +13,7 @@ from husk.swarm.port.managers import Managers
 from husk.swarm.port.messages import RENEW, ROOT, CertificateReply, RenewRequest, RootReply, RootRequest
 from husk.swarm.port.peers import Peer
 from husk.swarm.port.server import ClusterPort
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
 
@@ -25,7 +25,7 @@ async def echo(peer: Peer, stream: ServerStream) -> None:
 
 async def test_calls_go_to_who_is_there_and_find_the_next(swarm: PortedSwarm, port: ClusterPort) -> None:
     swarm.roles["w"] = "worker"
-    away = Endpoint("127.0.0.1", free_port())
+    away = HostPort("127.0.0.1", free_port())
     managers = Managers([away, swarm.endpoint], swarm.identity("w", "worker"))
     key, request = authority.new_request()
     reply = await managers.unary(RENEW, RenewRequest(request=request), CertificateReply)
@@ -43,7 +43,7 @@ async def test_calls_go_to_who_is_there_and_find_the_next(swarm: PortedSwarm, po
 
 
 async def test_nobody_there(swarm: PortedSwarm) -> None:
-    managers = Managers([Endpoint("127.0.0.1", free_port())], swarm.identity("w", "worker"))
+    managers = Managers([HostPort("127.0.0.1", free_port())], swarm.identity("w", "worker"))
     with pytest.raises(Unavailable, match=r"no manager of the swarm can be reached: 127.0.0.1:.*Connection refused"):
         await managers.unary(ROOT, RootRequest(), RootReply)
     with pytest.raises(Unavailable, match="none is known"):

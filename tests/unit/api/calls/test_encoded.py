@@ -9,7 +9,7 @@ import pytest
 from msgspec import inspect
 
 from husk.api.calls import encoded
-from husk.api.calls.encoded import Answers, KeptAnswers
+from husk.api.calls.encoded import EncodedAnswers, KeptAnswers
 from husk.api.versioning import CURRENT, MINIMUM, Version
 from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State
 from husk.engine.model.container_config import (
@@ -52,9 +52,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.engine = FakeEngine()
-        self.kept = Answers(self.engine)  # type: ignore[arg-type]
+        self.kept = EncodedAnswers(self.engine)  # type: ignore[arg-type]
 
-    def all(self, answers: Answers, version: Version = CURRENT) -> list[bytes]:
+    def all(self, answers: EncodedAnswers, version: Version = CURRENT) -> list[bytes]:
         names = list(self.engine.containers.records)
         return [
             *(answers.container(name, version) for name in names),
@@ -67,7 +67,7 @@ class Desk:
 
     def check(self, version: Version = CURRENT) -> list[bytes]:
         shown = self.all(self.kept, version)
-        assert shown == self.all(Answers(self.engine), version)  # type: ignore[arg-type]
+        assert shown == self.all(EncodedAnswers(self.engine), version)  # type: ignore[arg-type]
         assert shown == self.all(self.kept, version)
         return shown
 

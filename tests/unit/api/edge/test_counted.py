@@ -8,7 +8,7 @@ import pytest
 
 from husk.api.edge.counted import CountedEdge
 from husk.api.edge.observed import ObservedEdge
-from husk.api.edge.server import Edge, serve
+from husk.api.edge.server import ApiEdge, serve
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
 
@@ -40,7 +40,7 @@ class Silent:
 async def test_requests_are_counted_once_by_their_route(engine: FakeEngine, tmp_path: Path, observed: bool) -> None:
     counts, path = Tally(), tmp_path / "socket"
     known = cast("Engine", engine)
-    edge: Edge = (
+    edge: ApiEdge = (
         ObservedEdge(known, observers=(Silent(),), counts=counts) if observed else CountedEdge(known, counts=counts)
     )
     connector = aiohttp.UnixConnector(str(path))

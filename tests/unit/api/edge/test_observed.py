@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import aiohttp
 import pytest
 
-from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.observed import ObservedEdge, SeenRequest
 from husk.api.edge.server import serve
 from tests.unit.api.fake_engine import FakeEngine
 from tests.unit.api.loops import until
@@ -24,13 +24,13 @@ class Recorder:
         self.begun_paths: list[str] = []
         self.heard: list[tuple[str, str, str, int]] = []
 
-    def begun(self, seen: Seen) -> None:
+    def begun(self, seen: SeenRequest) -> None:
         self.begun_paths.append(seen.request.path)
 
-    def entered(self, seen: Seen) -> None:
+    def entered(self, seen: SeenRequest) -> None:
         current.set(seen.request.path)
 
-    def done(self, seen: Seen) -> None:
+    def done(self, seen: SeenRequest) -> None:
         assert seen.seconds >= 0
         self.heard.append((seen.request.method.decode(), seen.route, seen.argument, seen.status))
 

@@ -15,8 +15,8 @@ from yarl import URL
 
 from husk import errors
 from husk.aio.tasks import Tasks
-from husk.api.edge.server import Edge, serve
-from husk.api.http.limits import Limits
+from husk.api.edge.server import ApiEdge, serve
+from husk.api.http.limits import HttpLimits
 from tests.unit.api.fake_engine import FakeEngine, container
 from tests.unit.api.http.test_bodies import BAD
 from tests.unit.api.loops import on_both_loops, until
@@ -181,8 +181,8 @@ async def ask(path: Path) -> int:
         return response.status
 
 
-def app(engine: FakeEngine) -> Edge:
-    return Edge(cast("Engine", engine))
+def app(engine: FakeEngine) -> ApiEdge:
+    return ApiEdge(cast("Engine", engine))
 
 
 async def test_it_listens_for_root_and_the_group_and_leaves_nothing(engine: FakeEngine, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ async def test_a_document_that_is_too_large_gets_413_and_the_connection_ends(
     path = tmp_path / "husk.sock"
     async with asyncio.timeout(20), serve(app(engine), [f"unix://{path}"], group=""):
         reader, writer = await asyncio.open_unix_connection(str(path))
-        size = Limits().document_size + 1
+        size = HttpLimits().document_size + 1
         head = b"POST /containers/create HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         writer.write(head + b"Content-Length: %d\r\n\r\n{" % size)
         answer = await reader.read()
@@ -347,7 +347,7 @@ async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, mo
 
     monkeypatch.setattr("husk.api.edge.server.load", noting)
     async with (
-        serve(Edge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
+        serve(ApiEdge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
         ClientSession(address.replace("tcp", "http", 1)) as session,
     ):
         for path in ("/v1.41/volumes", "/volumes", "/volumes?x=/info", "/nowhere", "/", "/v1.41"):

@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from husk.api.edge import tls
-from husk.api.edge.server import Edge, serve
+from husk.api.edge.server import ApiEdge, serve
 from husk.api.edge.tls import server_context
 from husk.api.http.crowd import Crowd
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.config import TlsConfig
 from husk.errors import InvalidParameter
 from tests.support.certificates import Authority, Pair
@@ -100,9 +100,9 @@ class Peer:
 
 @contextlib.asynccontextmanager
 async def serving(
-    engine: FakeEngine, pair: Pair, verify: bool = True, limits: Limits | None = None
+    engine: FakeEngine, pair: Pair, verify: bool = True, limits: HttpLimits | None = None
 ) -> AsyncIterator[int]:
-    app = Edge(cast("Engine", engine), limits=limits)
+    app = ApiEdge(cast("Engine", engine), limits=limits)
     async with asyncio.timeout(20):
         async with serve(app, ["tcp://127.0.0.1:0"], "", server_context(settings(pair, verify))) as addresses:
             yield int(addresses[0].rpartition(":")[2])
@@ -154,7 +154,7 @@ async def test_without_verification_nobody_needs_one(engine: FakeEngine, server:
 @on_both_loops
 async def test_idle_ones_make_room_where_they_shall(engine: FakeEngine, server: Pair, client: Pair) -> None:
     ping = b"GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n"
-    limits = Limits(remote_connections=9, peer_connections=2, makes_room=True)
+    limits = HttpLimits(remote_connections=9, peer_connections=2, makes_room=True)
     async with serving(engine, server, limits=limits) as port:
         peers = [Peer(client, server.ca) for _ in range(3)]
         for peer in peers:
@@ -212,10 +212,10 @@ def test_the_greediest_address_makes_room(server: Pair, monkeypatch: pytest.Monk
 
     def come(peer: str) -> Stranger:
         stranger = Stranger()
-        assert tunnels.begun(cast(tls.Tunnel, stranger), peer)
+        assert tunnels.begun(cast(tls.TlsTunnel, stranger), peer)
         return stranger
 
-    tunnels = tls.Tunnels(cast(ssl.SSLContext, None), asyncio.Protocol, Crowd(Limits()))
+    tunnels = tls.Tunnels(cast(ssl.SSLContext, None), asyncio.Protocol, Crowd(HttpLimits()))
     others = [come(f"192.0.2.{number}") for number in range(tls.MOST_STRANGERS - tls.MOST_OF_ADDRESS)]
     greedy = [come(f"2001:db8::{number:x}") for number in range(tls.MOST_OF_ADDRESS)]  # one network, one owner
     later = come("198.51.100.1")
@@ -223,8 +223,8 @@ def test_the_greediest_address_makes_room(server: Pair, monkeypatch: pytest.Monk
     assert not any(one.aborted for one in others)
     again = come("2001:db8::ffff")
     assert not again.aborted and greedy[1].aborted and not greedy[2].aborted and not later.aborted
-    tunnels.known(cast(tls.Tunnel, later))
-    tunnels.known(cast(tls.Tunnel, later))
+    tunnels.known(cast(tls.TlsTunnel, later))
+    tunnels.known(cast(tls.TlsTunnel, later))
 
 
 def test_files_that_cannot_be_used_are_named(server: Pair, authority: Authority, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from husk.api.http.connection import Handler, Http2Handler
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.server import Server
 
 
@@ -46,7 +46,7 @@ class Client:
 async def serving(
     handler: Handler,
     path: Path,
-    limits: Limits | None = None,
+    limits: HttpLimits | None = None,
     *,
     tcp: bool = False,
     http2: Http2Handler | None = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from tests.unit.api.http.conftest import serving
@@ -16,7 +16,11 @@ from tests.unit.api.loops import on_both_loops, until
 
 
 async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(head_time=0.5)) as connect, connect() as client, connect() as silent:
+    async with (
+        serving(at_once, tmp_path, HttpLimits(head_time=0.5)) as connect,
+        connect() as client,
+        connect() as silent,
+    ):
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
         client.send(b"GET / HTTP/1.1\r\n")
@@ -29,7 +33,7 @@ async def test_a_head_that_takes_too_long(tmp_path: Path) -> None:
     "head", [b"X: " + b"a" * 300 + b"\r\n", b"A: 1\r\n" * 9, b"X: " + b"a" * 300], ids=["size", "lines", "no end"]
 )
 async def test_a_head_that_is_too_large(tmp_path: Path, head: bytes) -> None:
-    limits = Limits(head_size=200, head_lines=8)
+    limits = HttpLimits(head_size=200, head_lines=8)
     async with serving(at_once, tmp_path, limits) as connect, connect() as client:
         client.send(GET % 1 + b"GET /2 HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n" + GET % 3)
         assert await client.answer() == (200, b"/1")
@@ -38,7 +42,7 @@ async def test_a_head_that_is_too_large(tmp_path: Path, head: bytes) -> None:
 
 
 async def test_a_client_that_idles_too_long(tmp_path: Path) -> None:
-    async with serving(at_once, tmp_path, Limits(idle_time=0.5)) as connect, connect() as client:
+    async with serving(at_once, tmp_path, HttpLimits(idle_time=0.5)) as connect, connect() as client:
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
         assert await client.closed()
@@ -49,13 +53,13 @@ async def test_a_client_that_waits_for_us_does_not_idle(tmp_path: Path) -> None:
         await asyncio.sleep(0.4)
         return Response(200, b"at last")
 
-    async with serving(slow, tmp_path, Limits(idle_time=0.05, head_time=0.05)) as connect, connect() as client:
+    async with serving(slow, tmp_path, HttpLimits(idle_time=0.05, head_time=0.05)) as connect, connect() as client:
         client.send(GET % 1)
         assert await client.answer() == (200, b"at last")
 
 
 async def test_connections_have_a_largest_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(at_once, tmp_path, Limits(connections=2)) as connect:
+    async with serving(at_once, tmp_path, HttpLimits(connections=2)) as connect:
         async with connect() as first, connect() as second:
             for client in (first, second):
                 client.send(GET % 1)
@@ -75,7 +79,7 @@ async def test_connections_have_a_largest_number(tmp_path: Path, caplog: pytest.
 
 
 async def test_an_address_has_a_largest_number_of_connections(tmp_path: Path) -> None:
-    limits = Limits(peer_connections=1)
+    limits = HttpLimits(peer_connections=1)
     async with serving(at_once, tmp_path, limits, tcp=True) as connect, connect() as first:
         first.send(GET % 1)
         assert await first.answer() == (200, b"/1")
@@ -84,11 +88,11 @@ async def test_an_address_has_a_largest_number_of_connections(tmp_path: Path) ->
 
 
 async def test_local_clients_have_room_that_others_do_not_take(tmp_path: Path) -> None:
-    limits = Limits().within(64)
+    limits = HttpLimits().within(64)
     assert (limits.connections, limits.remote_connections) == (32, 28)
-    async with serving(at_once, tmp_path, Limits(remote_connections=0), tcp=True) as connect, connect() as client:
+    async with serving(at_once, tmp_path, HttpLimits(remote_connections=0), tcp=True) as connect, connect() as client:
         assert (await client.answer())[0] == 503
-    async with serving(at_once, tmp_path, Limits(remote_connections=0)) as connect, connect() as client:
+    async with serving(at_once, tmp_path, HttpLimits(remote_connections=0)) as connect, connect() as client:
         client.send(GET % 1)
         assert await client.answer() == (200, b"/1")
 
@@ -99,7 +103,7 @@ async def test_a_flood_of_those_who_are_turned_away_costs_few_descriptors(tmp_pa
         return len(os.listdir("/proc/self/fd"))
 
     async with (
-        serving(at_once, tmp_path, Limits(connections=1)) as connect,
+        serving(at_once, tmp_path, HttpLimits(connections=1)) as connect,
         connect() as first,
         AsyncExitStack() as all,
     ):

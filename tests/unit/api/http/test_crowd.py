@@ -8,7 +8,7 @@ import pytest
 
 from husk.api.http.channel import Channel
 from husk.api.http.crowd import Crowd, place_of
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from tests.unit.api.loops import until
 
 
@@ -48,7 +48,7 @@ class Guest(Channel):
 
 
 async def test_each_limit_counts_for_itself_and_who_leaves_makes_room(caplog: pytest.LogCaptureFixture) -> None:
-    crowd = Crowd(Limits(connections=4, remote_connections=3, peer_connections=2))
+    crowd = Crowd(HttpLimits(connections=4, remote_connections=3, peer_connections=2))
     first, second = Guest("10.0.0.1"), Guest("10.0.0.1")
     assert crowd.admit(first) and crowd.admit(second)
     assert not crowd.admit(Guest("10.0.0.1"))
@@ -68,7 +68,7 @@ async def test_each_limit_counts_for_itself_and_who_leaves_makes_room(caplog: py
 
 
 async def test_the_oldest_idle_one_of_an_address_makes_room_for_its_next() -> None:
-    crowd = Crowd(Limits(connections=9, remote_connections=5, peer_connections=3, makes_room=True))
+    crowd = Crowd(HttpLimits(connections=9, remote_connections=5, peer_connections=3, makes_room=True))
     guests = [Guest("10.0.0.1") for _ in range(3)]
     guests[0].is_busy = True
     assert all(map(crowd.admit, guests))
@@ -87,7 +87,7 @@ async def test_the_oldest_idle_one_of_an_address_makes_room_for_its_next() -> No
 
 
 def test_tunnels_count_their_clients_themselves() -> None:
-    crowd = Crowd(Limits(remote_connections=2, peer_connections=1))
+    crowd = Crowd(HttpLimits(remote_connections=2, peer_connections=1))
     first = Guest()
     assert crowd.welcome(first, "a")
     assert not crowd.welcome(Guest(), "a")
@@ -99,7 +99,7 @@ def test_tunnels_count_their_clients_themselves() -> None:
 
 
 async def test_where_all_room_is_taken_the_oldest_idle_one_of_the_greediest_goes() -> None:
-    crowd = Crowd(Limits(connections=20, remote_connections=6, peer_connections=4, makes_room=True))
+    crowd = Crowd(HttpLimits(connections=20, remote_connections=6, peer_connections=4, makes_room=True))
     # One network of IPv6 is one owner.
     greedy = [Guest(f"2001:db8::{number}") for number in range(4)]
     others = [Guest("192.0.2.1"), Guest("192.0.2.2")]
@@ -125,7 +125,7 @@ def test_addresses_count_by_their_owners() -> None:
 
 
 async def test_only_who_is_overdue_is_given_up_on() -> None:
-    crowd = Crowd(Limits(head_time=0.04))
+    crowd = Crowd(HttpLimits(head_time=0.04))
     guests = [Guest(), Guest()]
     for guest in guests:
         crowd.admit(guest)
@@ -138,7 +138,7 @@ async def test_only_who_is_overdue_is_given_up_on() -> None:
 
 
 async def test_it_is_quiet_when_nobody_is_busy() -> None:
-    crowd = Crowd(Limits())
+    crowd = Crowd(HttpLimits())
     guests = [Guest(), Guest()]
     for guest in guests:
         guest.is_busy = True
@@ -156,7 +156,7 @@ async def test_it_is_quiet_when_nobody_is_busy() -> None:
 
 
 def test_the_date_is_made_once_a_second() -> None:
-    crowd = Crowd(Limits())
+    crowd = Crowd(HttpLimits())
     assert crowd.date() is crowd.date()
     assert crowd.date().startswith(b"Date: ") and crowd.date().endswith(b" GMT\r\n")
 
@@ -164,4 +164,4 @@ def test_the_date_is_made_once_a_second() -> None:
 @pytest.mark.parametrize("wall", [0.0, 951782399.9, 1763287200.5, 4102444799.0])
 def test_a_date_is_written_as_the_standard_library_writes_it(wall: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: wall)
-    assert Crowd(Limits()).date() == f"Date: {formatdate(wall, usegmt=True)}\r\n".encode()
+    assert Crowd(HttpLimits()).date() == f"Date: {formatdate(wall, usegmt=True)}\r\n".encode()

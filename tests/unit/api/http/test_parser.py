@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.api.http.errors import BadRequest, Http2Preface
-from husk.api.http.limits import Limits
-from husk.api.http.parser import PREFACE, Head, HeadParser
+from husk.api.http.limits import HttpLimits
+from husk.api.http.parser import PREFACE, HeadParser, RequestHead
 
 HEADS = [
     b"GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n",
@@ -18,12 +18,12 @@ HEADS = [
 ]
 
 
-def facts(head: Head) -> tuple[object, ...]:
+def facts(head: RequestHead) -> tuple[object, ...]:
     return head.method, head.target, head.is_1_1, head.headers, head.length, head.chunked, head.keep_alive
 
 
-def parse(data: bytes, limits: Limits | None = None) -> Head:
-    head = HeadParser(limits or Limits()).feed(data)
+def parse(data: bytes, limits: HttpLimits | None = None) -> RequestHead:
+    head = HeadParser(limits or HttpLimits()).feed(data)
     assert head is not None
     return head
 
@@ -32,7 +32,7 @@ def parse(data: bytes, limits: Limits | None = None) -> Head:
 def test_a_head_cut_at_every_byte(data: bytes) -> None:
     whole = facts(parse(data))
     for cut in range(1, len(data)):
-        parser = HeadParser(Limits())
+        parser = HeadParser(HttpLimits())
         assert parser.feed(data[:cut]) is None
         assert parser.begun
         head = parser.feed(data[cut:])
@@ -42,7 +42,7 @@ def test_a_head_cut_at_every_byte(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", HEADS)
 def test_a_head_byte_by_byte_and_what_follows_it(data: bytes) -> None:
-    parser = HeadParser(Limits())
+    parser = HeadParser(HttpLimits())
     found = [parser.feed(data[at : at + 1]) for at in range(len(data))]
     assert found[:-1] == [None] * (len(data) - 1)
     assert found[-1] is not None
@@ -56,7 +56,7 @@ def test_a_head_byte_by_byte_and_what_follows_it(data: bytes) -> None:
 def test_requests_behind_each_other_however_they_are_cut(heads: list[bytes], draw: st.DataObject) -> None:
     data = b"".join(heads)
     cuts = sorted(draw.draw(st.sets(st.integers(1, len(data) - 1), max_size=6)))
-    parser = HeadParser(Limits())
+    parser = HeadParser(HttpLimits())
     found = []
     for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         piece = data[begin:end]
@@ -68,7 +68,7 @@ def test_requests_behind_each_other_however_they_are_cut(heads: list[bytes], dra
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_head_or_refused_or_waited_for(data: bytes) -> None:
-    parser = HeadParser(Limits())
+    parser = HeadParser(HttpLimits())
     try:
         head = parser.feed(data)
     except BadRequest:
@@ -162,7 +162,7 @@ def test_what_could_be_read_in_two_ways_is_refused(data: bytes) -> None:
     assert refused.value.status == 400
     # However it comes, it is refused before anything is made of it.
     for cut in range(1, len(data)):
-        parser = HeadParser(Limits())
+        parser = HeadParser(HttpLimits())
         with pytest.raises(BadRequest):
             assert parser.feed(data[:cut]) is None
             assert parser.feed(data[cut:]) is None
@@ -185,7 +185,7 @@ def test_other_versions_are_not_served(version: bytes) -> None:
 
 @pytest.mark.parametrize("cut", range(1, len(PREFACE)))
 def test_http_2_is_recognised(cut: int) -> None:
-    parser = HeadParser(Limits())
+    parser = HeadParser(HttpLimits())
     with pytest.raises(Http2Preface):
         assert parser.feed(PREFACE[:cut]) is None
         parser.feed(PREFACE[cut:])
@@ -194,11 +194,11 @@ def test_http_2_is_recognised(cut: int) -> None:
 def test_who_speaks_something_else_is_told_at_its_first_bytes() -> None:
     for data in (b"\x16", b"\0", b"GET\0", b"GET / X", b"\r", b"\n", b" ", b"GET / HTTP/1.1\r\nA\0"):
         with pytest.raises(BadRequest):
-            HeadParser(Limits()).feed(data)
+            HeadParser(HttpLimits()).feed(data)
 
 
 def test_a_head_has_a_largest_size() -> None:
-    limits = Limits(head_size=200)
+    limits = HttpLimits(head_size=200)
     line = b"GET / HTTP/1.1\r\nHost: x\r\nX: "
     fits = line + b"a" * (200 - len(line) - 4) + b"\r\n\r\n"
     assert len(fits) == 200 and parse(fits, limits)
@@ -209,7 +209,7 @@ def test_a_head_has_a_largest_size() -> None:
 
 
 def test_a_head_has_a_largest_number_of_lines() -> None:
-    limits = Limits(head_lines=3)
+    limits = HttpLimits(head_lines=3)
     assert parse(LINE + b"A: 1\r\nA: 2\r\n\r\n", limits)
     with pytest.raises(BadRequest) as refused:
         parse(LINE + b"A: 1\r\nA: 2\r\nA: 3\r\n\r\n", limits)
@@ -218,7 +218,7 @@ def test_a_head_has_a_largest_number_of_lines() -> None:
 
 def test_a_path_and_a_query_have_a_largest_size() -> None:
     end = b" HTTP/1.1\r\nHost: x\r\n\r\n"
-    limits = Limits(path_size=8, parameters=3)
+    limits = HttpLimits(path_size=8, parameters=3)
     assert parse(b"GET /2345678?a&b&c" + end, limits)
     for target, status in ((b"/23456789", 414), (b"http://host/23456789", 414), (b"/?a&b&c&", 400)):
         with pytest.raises(BadRequest) as refused:

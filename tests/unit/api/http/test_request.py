@@ -7,13 +7,13 @@ import pytest
 
 from husk.api.http.channel import Channel
 from husk.api.http.errors import BadRequest
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 
 
 def request(target: bytes, headers: bytes = b"") -> Request:
-    head = HeadParser(Limits()).feed(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+    head = HeadParser(HttpLimits()).feed(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
     assert head is not None
     return Request(head, Channel())
 

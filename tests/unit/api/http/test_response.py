@@ -5,7 +5,7 @@ from http import HTTPStatus
 import pytest
 
 from husk.api.http.channel import Channel
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.api.http.response import STATUS_LINES, Response, fields
@@ -14,7 +14,7 @@ DATE = b"Date: now\r\n"
 
 
 def request(method: bytes = b"GET", version: bytes = b"1.1") -> Request:
-    head = HeadParser(Limits()).feed(method + b" / HTTP/" + version + b"\r\nHost: x\r\n\r\n")
+    head = HeadParser(HttpLimits()).feed(method + b" / HTTP/" + version + b"\r\nHost: x\r\n\r\n")
     assert head is not None
     return Request(head, Channel())
 
@@ -76,6 +76,6 @@ def test_statuses_are_told_in_the_words_of_the_standard() -> None:
 
 
 def test_an_id_of_the_client_stands_in_its_answer() -> None:
-    head = HeadParser(Limits()).feed(b"GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: deploy-17\r\n\r\n")
+    head = HeadParser(HttpLimits()).feed(b"GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: deploy-17\r\n\r\n")
     assert head is not None
     assert b"\r\nX-Request-Id: deploy-17\r\n" in Response(200, b"hi").encode(Request(head, Channel()), DATE, True)[0]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.builder.cache.prune import Item, Pruned
-from husk.builder.graph.operations import Limits, Ulimit
-from husk.builder.protocol.history import History
+from husk.builder.cache.prune import Item, PrunedCache
+from husk.builder.graph.operations import StepLimits, StepUlimit
+from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.messages.control import BuildHistoryRecord, BuildHistoryRequest
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, InvalidParameter
@@ -61,9 +61,9 @@ class Builder:
     async def cache(self) -> list[Item]:
         return [ITEM]
 
-    async def prune(self, filters: Any, *, all: bool, keep: int) -> Pruned:
+    async def prune(self, filters: Any, *, all: bool, keep: int) -> PrunedCache:
         self.pruned = (filters, all, keep)
-        return Pruned(items=[ITEM], freed=7)
+        return PrunedCache(items=[ITEM], freed=7)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def builder(engine: FakeEngine) -> Builder:
 
 async def records(builder: Builder) -> list[BuildHistoryRecord]:
     """Of the builds that the next daemon's history knows."""
-    history = History(builder.kept)
+    history = BuildHistory(builder.kept)
     await history.load()
     listened = history.listen(BuildHistoryRequest(early_exit=True))
     return [event.record async for event in listened if event.record]
@@ -122,8 +122,8 @@ async def test_what_a_client_may_ask_for(client: ClientSession, builder: Builder
     assert (options.target, options.no_cache, options.network) == ("prod", True, "none")
     assert (options.build_args, options.labels) == ({"A": "1"}, {"x": "y"})
     assert options.extra_hosts == [("db", "10.0.0.1"), ("six", "::1")]
-    assert options.ulimits == [Ulimit("nofile", 1, 2)]
-    assert options.limits == Limits(memory=5, memory_swap=-1, cpuset_cpus="0")
+    assert options.ulimits == [StepUlimit("nofile", 1, 2)]
+    assert options.limits == StepLimits(memory=5, memory_swap=-1, cpuset_cpus="0")
     assert str(options.platform).startswith("linux/arm64")
     assert request.cache_from == ["a"]
 

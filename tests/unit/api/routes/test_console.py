@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from aiohttp import ClientSession
 
-from husk.api.edge.server import Edge, serve
+from husk.api.edge.server import ApiEdge, serve
 from husk.api.streams.framing import MULTIPLEXED_STREAM, RAW_STREAM, frame
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.container_config import ContainerConfig
@@ -115,7 +115,7 @@ async def seen_by_the_daemon(line: Line) -> None:
 @contextlib.asynccontextmanager
 async def attached(engine: FakeEngine, path: Path) -> AsyncIterator[Line]:
     socket = path / "husk.sock"
-    app = Edge(cast("Engine", engine))
+    app = ApiEdge(cast("Engine", engine))
     async with asyncio.timeout(10), serve(app, [f"unix://{socket}"], group=""), connected(socket) as line:
         yield line
 
@@ -186,7 +186,7 @@ async def test_bytes_that_come_with_the_request_are_not_lost(engine: FakeEngine,
 async def test_a_head_may_be_cut_at_any_byte_with_input_behind_it(engine: FakeEngine, tmp_path: Path) -> None:
     engine.containers.add(container("web"))
     socket = tmp_path / "husk.sock"
-    async with serve(Edge(cast("Engine", engine)), [f"unix://{socket}"], group=""):
+    async with serve(ApiEdge(cast("Engine", engine)), [f"unix://{socket}"], group=""):
         head = Line.head(QUERY)
         for cut in range(1, len(head)):
             engine.containers.attachment = attachment = FakeAttachment(tty=False, endless=False)

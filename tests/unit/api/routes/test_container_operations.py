@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from husk.engine.containers.stats import Sample
-from husk.engine.containers.top import Table
+from husk.engine.containers.stats import StatsSample
+from husk.engine.containers.top import ProcessTable
 from husk.engine.model.container_config import HostConfig
 from tests.unit.api.fake_engine import FakeEngine, container
 
@@ -24,16 +24,16 @@ class Doubles:
         engine.updater = SimpleNamespace(update=self.update)
         engine.container_pruner = SimpleNamespace(prune=self.prune)
 
-    async def samples(self, reference: str, mode: str) -> AsyncIterator[Sample]:
+    async def samples(self, reference: str, mode: str) -> AsyncIterator[StatsSample]:
         self.modes.append(mode)
         try:
             for _ in range(2):
-                yield Sample(self.record)
+                yield StatsSample(self.record)
         finally:
             self.closed += 1
 
-    async def top(self, reference: str, arguments: str) -> Table:
-        return Table(["PID", arguments], [])
+    async def top(self, reference: str, arguments: str) -> ProcessTable:
+        return ProcessTable(["PID", arguments], [])
 
     async def update(self, reference: str, limits: HostConfig) -> list[str]:
         self.limits = limits

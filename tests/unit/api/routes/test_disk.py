@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 from husk.builder.cache.prune import Item
 from husk.engine.model.container import State
 from husk.engine.model.filters import Filters
-from husk.engine.model.volume import Usage, Volume
+from husk.engine.model.volume import Volume, VolumeUsage
 from tests.unit.api.fake_engine import FakeEngine, container
 
 
@@ -43,8 +43,8 @@ def builder(engine: FakeEngine) -> FakeBuilder:
     volumes: Any = engine.volumes
     used = [(Volume(name="used", created=""), 5, 1), (Volume(name="free", created=""), 7, 0)]
 
-    async def usage() -> list[Usage]:
-        return [Usage(*one) for one in used]
+    async def usage() -> list[VolumeUsage]:
+        return [VolumeUsage(*one) for one in used]
 
     volumes.usage = usage
     volumes.mountpoint = lambda volume: f"/volumes/{volume.name}"

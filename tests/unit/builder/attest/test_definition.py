@@ -12,15 +12,15 @@ from husk.builder.graph.operations import (
     Diff,
     Edge,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     MakeDirectory,
     MakeFile,
     Merge,
-    Mount,
     Operation,
     Owner,
-    Process,
+    ProcessSpec,
     Remove,
     SecretMount,
     Source,
@@ -87,13 +87,13 @@ def test_the_source_tells_lines_and_how_it_came():
 
 def test_processes():
     body = Exec(
-        process=Process(args=["a"], extra_hosts=[("h", "1.2.3.4")]),
+        process=ProcessSpec(args=["a"], extra_hosts=[("h", "1.2.3.4")]),
         mounts=[
-            Mount(target="/", input=0, output=0),
-            Mount(target="/c", kind=CacheMount("id", "locked")),
-            Mount(target="/t", kind=TmpfsMount(5)),
-            Mount(target="/s", kind=SecretMount("key", optional=True)),
-            Mount(target="/ssh", kind=SshMount("default")),
+            ExecMount(target="/", input=0, output=0),
+            ExecMount(target="/c", kind=CacheMount("id", "locked")),
+            ExecMount(target="/t", kind=TmpfsMount(5)),
+            ExecMount(target="/s", kind=SecretMount("key", optional=True)),
+            ExecMount(target="/ssh", kind=SshMount("default")),
         ],
         network="none",
     )

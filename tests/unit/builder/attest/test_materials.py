@@ -5,11 +5,11 @@ from typing import Any
 from husk.builder.attest.materials import Materials
 from husk.builder.attest.slsa import Granted, Material
 from husk.builder.graph.operations import (
-    Build,
     Exec,
-    Mount,
+    ExecMount,
+    NestedBuild,
     Operation,
-    Process,
+    ProcessSpec,
     SecretMount,
     SecretVariable,
     Source,
@@ -78,12 +78,15 @@ async def test_what_has_gone_is_named_and_makes_it_incomplete():
 
 
 async def test_what_is_made_by_a_build_within_is_not_known():
-    assert (await captured(Operation(Build(0), []))).incomplete
+    assert (await captured(Operation(NestedBuild(0), []))).incomplete
 
 
 async def test_what_steps_may_use():
-    process = Process(args=["x"])
-    secrets = [Mount(target="/s", kind=SecretMount("key", optional=True)), Mount(target="/a", kind=SshMount(""))]
+    process = ProcessSpec(args=["x"])
+    secrets = [
+        ExecMount(target="/s", kind=SecretMount("key", optional=True)),
+        ExecMount(target="/a", kind=SshMount("")),
+    ]
     quiet = Exec(process=process, mounts=secrets, network="none")
     assert not (await captured(Operation(quiet))).network
     loud = Exec(process=process, mounts=[], secret_env=[SecretVariable("key", "KEY")])

@@ -5,12 +5,12 @@ import json
 import pytest
 from msgspec import structs
 
-from husk.builder.attest.slsa import Captured, Granted, Material, Run, document, image_uri, type_of
+from husk.builder.attest.slsa import Captured, Granted, Material, ProvenanceRun, document, image_uri, type_of
 from husk.builder.attest.wanted import Provenance
 from husk.registry import reference
 from husk.registry.manifest import Descriptor, Platform
 
-RUN = Run(id="r", platform="linux/amd64", started=10**18, finished=10**18 + 1, config={"llbDefinition": [1]})
+RUN = ProvenanceRun(id="r", platform="linux/amd64", started=10**18, finished=10**18 + 1, config={"llbDefinition": [1]})
 CAPTURED = Captured(
     frontend="dockerfile.v0",
     attributes={
@@ -33,7 +33,7 @@ CAPTURED = Captured(
 MIN = Provenance(everything=False)
 
 
-def told(wanted: Provenance, captured: Captured = CAPTURED, run: Run = RUN, **more):
+def told(wanted: Provenance, captured: Captured = CAPTURED, run: ProvenanceRun = RUN, **more):
     return json.loads(document(wanted, captured, run, **more))
 
 

@@ -17,7 +17,7 @@ from husk.builder.solver.solver import Record, Solver
 from husk.builder.steps.plan import StepFailed
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound
 from husk.registry.reference import parse
 from tests.support.machine import ARCHITECTURE
@@ -177,7 +177,7 @@ async def test_a_dockerfile_becomes_an_image(bench):
     ],
 )
 async def test_an_image_is_the_child_of_the_one_that_it_was_made_from(bench, dockerfile, parent):
-    steps = [History(created_by="ADD", created="2026-01-01T00:00:00Z")]
+    steps = [HistoryEntry(created_by="ADD", created="2026-01-01T00:00:00Z")]
     bench.images.bases = {"one": structs.replace(BASE, history=steps), "two": structs.replace(BASE, history=steps * 2)}
     assert (await bench.build(Tree(Dockerfile=dockerfile))).parent == parent
 
@@ -294,7 +294,7 @@ async def test_times_are_those_of_source_date_epoch(bench):
 
 
 async def test_an_image_that_is_here_serves_as_a_cache(bench):
-    steps = [History(created_by="base"), History(created_by="/bin/sh -c make")]
+    steps = [HistoryEntry(created_by="base"), HistoryEntry(created_by="/bin/sh -c make")]
     bench.images.base = structs.replace(BASE, history=steps[:1])
     bench.images.here["old"] = structs.replace(BASE, rootfs=RootFS(diff_ids=["sha256:d", "sha256:e"]), history=steps)
     bench.worker.source_stack = stacks.of_layers(chain_ids(["sha256:d"]))
@@ -305,7 +305,7 @@ async def test_an_image_that_is_here_serves_as_a_cache(bench):
 
 
 async def test_what_was_added_can_become_one_layer(bench):
-    steps = [History(created_by="base"), History(created_by="CMD", empty_layer=True)]
+    steps = [HistoryEntry(created_by="base"), HistoryEntry(created_by="CMD", empty_layer=True)]
     bench.images.base = structs.replace(BASE, history=steps)
     bench.worker.source_stack = "layer:base"
     tree = Tree(Dockerfile="FROM base\nRUN one\nENV a=b\nRUN two")

@@ -9,16 +9,16 @@ from husk.builder.graph.operations import (
     Copy,
     Edge,
     Exec,
+    ExecMount,
     FileAction,
     Files,
-    Mount,
     Operation,
-    Process,
+    ProcessSpec,
     Source,
 )
 from husk.builder.solver.interfaces import Record
 from husk.engine.images.make import chain_ids
-from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 
 DIFFS = [f"sha256:{letter * 64}" for letter in "abcd"]
 
@@ -28,7 +28,7 @@ def layers(count):
 
 
 def history(*steps):
-    return [History(created_by=text.removeprefix("- "), empty_layer=text.startswith("- ")) for text in steps]
+    return [HistoryEntry(created_by=text.removeprefix("- "), empty_layer=text.startswith("- ")) for text in steps]
 
 
 def image(diffs, *steps):
@@ -36,8 +36,8 @@ def image(diffs, *steps):
 
 
 def run(graph: Graph, below: Edge, command: str) -> Edge:
-    process = Process(args=["/bin/sh", "-c", command], env=[], cwd="/")
-    return graph.add(Operation(Exec(process=process, mounts=[Mount(target="/", input=0, output=0)]), [below]))
+    process = ProcessSpec(args=["/bin/sh", "-c", command], env=[], cwd="/")
+    return graph.add(Operation(Exec(process=process, mounts=[ExecMount(target="/", input=0, output=0)]), [below]))
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ async def test_copies_and_what_is_not_here_are_not_asked_for(graph):
     ],
 )
 def test_instructions_of_several_builders(theirs, ours):
-    assert instruction(History(created_by=theirs)) == instruction(History(created_by=ours))
+    assert instruction(HistoryEntry(created_by=theirs)) == instruction(HistoryEntry(created_by=ours))
 
 
 def test_layers_of_the_base_do_not_count():

@@ -10,7 +10,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.classic.progress import ClassicProgress
 from husk.builder.dockerfile.converted import ShownStep
 from husk.builder.graph.graph import Graph, Location
-from husk.builder.graph.operations import Exec, Mount, Operation, Process, Source
+from husk.builder.graph.operations import Exec, ExecMount, Operation, ProcessSpec, Source
 from husk.builder.graph.progress import LONGEST_LOG
 
 
@@ -48,7 +48,7 @@ class Told:
 
     @staticmethod
     def _step(graph, line, image):
-        body = Exec(process=Process(args=[str(line)]), mounts=[Mount(target="/", input=0)])
+        body = Exec(process=ProcessSpec(args=[str(line)]), mounts=[ExecMount(target="/", input=0)])
         return graph.add(Operation(body, [image]), locations=[Location(0, line, line)])
 
     @staticmethod

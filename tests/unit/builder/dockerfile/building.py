@@ -9,7 +9,7 @@ import pytest
 from husk.builder.dockerfile.convert import convert
 from husk.builder.dockerfile.converted import Converted
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.options import BaseImage, Found, NamedContext, Options, Wanted
+from husk.builder.dockerfile.options import BaseImage, NamedContext, Options, StageAnswer, StageQuestion
 from husk.builder.frontend.reading.dockerfiles import look_up
 from husk.builder.graph.operations import Files, Source
 from husk.engine.model.container_config import ContainerConfig
@@ -36,7 +36,7 @@ class Images:
         self.asked: list[str] = []
         self.contexts = contexts or {}
 
-    async def look_up(self, wanted: Sequence[Wanted]) -> list[Found]:
+    async def look_up(self, wanted: Sequence[StageQuestion]) -> list[StageAnswer]:
         return await look_up(self, wanted)
 
     async def image(self, name: str, platform: Platform) -> BaseImage:

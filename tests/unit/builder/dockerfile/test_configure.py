@@ -4,7 +4,7 @@ import pytest
 
 from husk.builder.dockerfile import configure, convert, parse, state
 from husk.builder.dockerfile.stages import StagePlan
-from husk.builder.dockerfile.words import Rules
+from husk.builder.dockerfile.words import WordRules
 from husk.builder.graph import graph
 from husk.errors import InvalidParameter
 from tests.support.work import lines_run
@@ -129,7 +129,7 @@ def test_what_a_line_adds_is_put_beside_what_there_is(line, name):
         root=None,
         platform=AMD64,
         image=state.empty_image(AMD64),
-        rules=Rules(),
+        rules=WordRules(),
     )
     configure.configure(stage, first)
     found = getattr(stage.config, name)

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.builder.dockerfile.options import NamedContext
-from husk.builder.graph.operations import NONE, Exec, MakeDirectory, Mount, Owner, Source
+from husk.builder.graph.operations import NONE, Exec, ExecMount, MakeDirectory, Owner, Source
 from husk.registry.manifest import Platform
 from tests.unit.builder.dockerfile.building import (
     Images,
@@ -23,7 +23,7 @@ def test_a_small_one():
     assert isinstance(run, Exec)
     assert run.process.args == ["/bin/sh", "-c", "echo hi"]
     assert run.process.env == ["PATH=/bin"]
-    assert run.mounts == [Mount(target="/", input=0, output=0)]
+    assert run.mounts == [ExecMount(target="/", input=0, output=0)]
     assert context == Source("local://context", {"paths": "/a,/b"})
 
     assert [(action.input, action.second_input, action.output) for action in files.actions] == [(0, 1, NONE), (2, 1, 0)]

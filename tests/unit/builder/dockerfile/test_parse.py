@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.arguments import Pair
 from husk.builder.dockerfile.errors import DockerfileError, Span
-from husk.builder.dockerfile.instructions import Arg, Command, CopiedFiles
+from husk.builder.dockerfile.instructions import Arg, CommandLine, CopiedFiles
 from husk.builder.dockerfile.parse import parse, parse_trigger
 
 
@@ -60,15 +60,15 @@ def test_several_arguments_in_one_line():
 @pytest.mark.parametrize(
     ("rest", "command"),
     [
-        ("echo hi", Command(["echo hi"], for_shell=True)),
-        ('["echo", "hi"]', Command(["echo", "hi"], for_shell=False)),
-        ('  [ "echo" ]', Command(["echo"], for_shell=False)),
-        ("[echo]", Command(["[echo]"], for_shell=True)),
-        ("[ -f x ] && y", Command(["[ -f x ] && y"], for_shell=True)),
-        ("['a']", Command(["['a']"], for_shell=True)),
-        ("[NaN]", Command(["[NaN]"], for_shell=True)),
-        ("[]", Command([], for_shell=False)),
-        ("", Command([], for_shell=True)),
+        ("echo hi", CommandLine(["echo hi"], for_shell=True)),
+        ('["echo", "hi"]', CommandLine(["echo", "hi"], for_shell=False)),
+        ('  [ "echo" ]', CommandLine(["echo"], for_shell=False)),
+        ("[echo]", CommandLine(["[echo]"], for_shell=True)),
+        ("[ -f x ] && y", CommandLine(["[ -f x ] && y"], for_shell=True)),
+        ("['a']", CommandLine(["['a']"], for_shell=True)),
+        ("[NaN]", CommandLine(["[NaN]"], for_shell=True)),
+        ("[]", CommandLine([], for_shell=False)),
+        ("", CommandLine([], for_shell=True)),
     ],
 )
 @pytest.mark.parametrize("keyword", ["RUN", "CMD", "ENTRYPOINT", "cmd"])

@@ -6,9 +6,9 @@ from husk.builder.graph.operations import (
     BindMount,
     CacheMount,
     Exec,
+    ExecMount,
     Files,
     MakeDirectory,
-    Mount,
     Owner,
     SecretMount,
     SecretVariable,
@@ -28,13 +28,13 @@ def test_mounts():
     )
     run = bodies(result)[-1]
     assert run.mounts == [
-        Mount(target="/", input=0, output=0),
-        Mount(target="/c", kind=CacheMount("ns//c", "locked")),
-        Mount(target="/ctx", kind=BindMount(), input=1),
-        Mount(target="/t", kind=TmpfsMount(1024)),
-        Mount(target="/w/y", kind=BindMount(), input=2, selector="/x", read_only=True),
-        Mount(target="/run/secrets/s", kind=SecretMount("s", optional=True)),
-        Mount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", optional=True)),
+        ExecMount(target="/", input=0, output=0),
+        ExecMount(target="/c", kind=CacheMount("ns//c", "locked")),
+        ExecMount(target="/ctx", kind=BindMount(), input=1),
+        ExecMount(target="/t", kind=TmpfsMount(1024)),
+        ExecMount(target="/w/y", kind=BindMount(), input=2, selector="/x", read_only=True),
+        ExecMount(target="/run/secrets/s", kind=SecretMount("s", optional=True)),
+        ExecMount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", optional=True)),
     ]
     assert run.secret_env == [SecretVariable("e", "E")]
 
@@ -61,7 +61,7 @@ def test_a_cache_with_an_owner():
 def test_scripts():
     script = build("FROM busybox\nRUN <<EOF\n#!/bin/awk\nx\nEOF")
     assert bodies(script)[-1].process.args == ["/bin/sh", "-c", "/dev/pipes/EOF"]
-    assert bodies(script)[-1].mounts[1] == Mount(target="/dev/pipes", input=1, read_only=True)
+    assert bodies(script)[-1].mounts[1] == ExecMount(target="/dev/pipes", input=1, read_only=True)
     plain = build("FROM busybox\nRUN <<-EOF\n\ta\n\tb\nEOF")
     assert bodies(plain)[-1].process.args == ["/bin/sh", "-c", "a\nb\n"]
     assert names(plain)[-1] == "[2/2] RUN <<-EOF (a...)"
@@ -86,7 +86,7 @@ def test_limits_networks_and_proxies():
         [("x", "1.2.3.4")],
         {"http_proxy": "p"},
     )
-    assert first.mounts[-1] == Mount(target="/dev/shm", kind=TmpfsMount(5))
+    assert first.mounts[-1] == ExecMount(target="/dev/shm", kind=TmpfsMount(5))
     assert all(vertex.ignore_cache for vertex in list(result.graph)[1:])
 
 
@@ -109,12 +109,12 @@ def test_where_secrets_and_agents_are() -> None:
         "--mount=type=ssh,target=agent x"
     )
     assert mounts.mounts[1:] == [
-        Mount(target="/run/secrets/b", kind=SecretMount("a/b", optional=True)),
-        Mount(target="/w/here", kind=SecretMount("c", uid=5, mode=0o440)),
-        Mount(target="/d", kind=SecretMount("d", optional=True)),
-        Mount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", optional=True)),
-        Mount(target="/run/buildkit/ssh_agent.1", kind=SshMount("other")),
-        Mount(target="/w/agent", kind=SshMount("default", optional=True)),
+        ExecMount(target="/run/secrets/b", kind=SecretMount("a/b", optional=True)),
+        ExecMount(target="/w/here", kind=SecretMount("c", uid=5, mode=0o440)),
+        ExecMount(target="/d", kind=SecretMount("d", optional=True)),
+        ExecMount(target="/run/buildkit/ssh_agent.0", kind=SshMount("default", optional=True)),
+        ExecMount(target="/run/buildkit/ssh_agent.1", kind=SshMount("other")),
+        ExecMount(target="/w/agent", kind=SshMount("default", optional=True)),
     ]
     assert mounts.secret_env == [SecretVariable("d", "D", optional=True)]
 

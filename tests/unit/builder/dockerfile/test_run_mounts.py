@@ -1,7 +1,7 @@
 import pytest
 
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.run_mounts import Mount, parse, resolve
+from husk.builder.dockerfile.run_mounts import MountFlag, parse, resolve
 from husk.builder.dockerfile.words import expand
 
 VARIABLES = {"DIR": "/var", "ID": "mine"}
@@ -14,21 +14,21 @@ def mount(text):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("target=/x", Mount(target="/x")),
-        ("type=bind,src=a,dst=/x,rw", Mount(source="a", target="/x", read_only=False)),
-        ("type=BIND,from=b,destination=$DIR/x,readwrite=false", Mount(origin="b", target="/var/x")),
-        ("type=cache,id=$ID,target=/c", Mount(type="cache", id="mine", target="/c", read_only=False)),
-        ("type=cache,target=/c,ro,sharing=locked", Mount(type="cache", target="/c", sharing="locked")),
+        ("target=/x", MountFlag(target="/x")),
+        ("type=bind,src=a,dst=/x,rw", MountFlag(source="a", target="/x", read_only=False)),
+        ("type=BIND,from=b,destination=$DIR/x,readwrite=false", MountFlag(origin="b", target="/var/x")),
+        ("type=cache,id=$ID,target=/c", MountFlag(type="cache", id="mine", target="/c", read_only=False)),
+        ("type=cache,target=/c,ro,sharing=locked", MountFlag(type="cache", target="/c", sharing="locked")),
         (
             "type=cache,target=/c,mode=0755,uid=1,gid=2",
-            Mount(type="cache", target="/c", read_only=False, mode=0o755, uid=1, gid=2),
+            MountFlag(type="cache", target="/c", read_only=False, mode=0o755, uid=1, gid=2),
         ),
-        ("type=tmpfs,target=/t,size=64m", Mount(type="tmpfs", target="/t", read_only=False, size=64 << 20)),
-        ("type=tmpfs,target=/t,size=1.5GiB", Mount(type="tmpfs", target="/t", read_only=False, size=3 << 29)),
-        ("type=secret,id=s,required", Mount(type="secret", id="s", required=True)),
-        ("type=secret,id=s,env=TOKEN", Mount(type="secret", id="s", env="TOKEN")),
-        ("type=ssh,required=true", Mount(type="ssh", required=True)),
-        ('type=bind,"src=a,b",target=/x', Mount(source="a,b", target="/x")),
+        ("type=tmpfs,target=/t,size=64m", MountFlag(type="tmpfs", target="/t", read_only=False, size=64 << 20)),
+        ("type=tmpfs,target=/t,size=1.5GiB", MountFlag(type="tmpfs", target="/t", read_only=False, size=3 << 29)),
+        ("type=secret,id=s,required", MountFlag(type="secret", id="s", required=True)),
+        ("type=secret,id=s,env=TOKEN", MountFlag(type="secret", id="s", env="TOKEN")),
+        ("type=ssh,required=true", MountFlag(type="ssh", required=True)),
+        ('type=bind,"src=a,b",target=/x', MountFlag(source="a,b", target="/x")),
     ],
 )
 def test_a_mount(text, expected):

@@ -5,7 +5,7 @@ import pytest
 from husk.builder.dockerfile.errors import Span
 from husk.builder.dockerfile.stages import StagePlan
 from husk.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, shown
-from husk.builder.dockerfile.words import Rules
+from husk.builder.dockerfile.words import WordRules
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform
@@ -15,7 +15,7 @@ ARM = Platform("arm", "linux", "v7")
 
 def state(name: str = "", total: int = 0, **config: object) -> StageState:
     image = ImageConfig(config=ContainerConfig(**config))  # type: ignore[arg-type]
-    return StageState(StagePlan(name, "busybox", Span(1, 1)), None, ARM, image, Rules(), total=total)
+    return StageState(StagePlan(name, "busybox", Span(1, 1)), None, ARM, image, WordRules(), total=total)
 
 
 def test_a_stage_without_settings_has_defaults() -> None:
@@ -62,9 +62,9 @@ def test_history_tells_layers_from_settings() -> None:
 
 
 def test_an_instruction_is_shown_with_its_variables_unless_they_are_wrong() -> None:
-    assert shown("run echo $a", {"a": "1"}, Rules()) == "RUN echo 1"
-    assert shown("run echo ${", {}, Rules()) == "RUN echo ${"
-    assert shown("workdir", {}, Rules()) == "WORKDIR"
+    assert shown("run echo $a", {"a": "1"}, WordRules()) == "RUN echo 1"
+    assert shown("run echo ${", {}, WordRules()) == "RUN echo ${"
+    assert shown("workdir", {}, WordRules()) == "WORKDIR"
 
 
 def test_a_copy_of_an_image_is_its_own() -> None:

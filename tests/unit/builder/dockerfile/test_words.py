@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.words import DEEPEST, Rules, expand
+from husk.builder.dockerfile.words import DEEPEST, WordRules, expand
 
 HOME = {"HOME": "/root", "EMPTY": "", "NAME": "world", "TWO": "a  b", "FILE": "lib.tar.gz", "ÜBER": "x"}
 
@@ -133,17 +133,17 @@ def test_what_was_used_and_what_was_missing():
 
 
 def test_the_escape_can_be_a_backtick():
-    assert expand("C:\\x`$HOME", HOME, Rules(escape="`")).text == "C:\\x$HOME"
+    assert expand("C:\\x`$HOME", HOME, WordRules(escape="`")).text == "C:\\x$HOME"
 
 
 def test_what_is_not_set_can_stay():
-    rules = Rules(keep_unset=True)
+    rules = WordRules(keep_unset=True)
     assert expand("$HOME $X ${X} ${X:-a} ${X#b} ${X/a/b}", HOME, rules).text == "/root $X ${X} ${X:-a} ${X#b} ${X/a/b}"
 
 
 def test_quotes_can_stay():
-    assert expand("""a "b $NAME" 'c'""", HOME, Rules(keep_quotes=True)).text == """a "b world" 'c'"""
-    assert expand("""a "b" 'c""", HOME, Rules(quotes=False)).text == """a "b" 'c"""
+    assert expand("""a "b $NAME" 'c'""", HOME, WordRules(keep_quotes=True)).text == """a "b world" 'c'"""
+    assert expand("""a "b" 'c""", HOME, WordRules(quotes=False)).text == """a "b" 'c"""
 
 
 def test_deep_nesting_is_refused():

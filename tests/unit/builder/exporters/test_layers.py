@@ -1,17 +1,17 @@
 """The history of an image that was built: a step for each layer, a time for each step."""
 
 from husk.builder.exporters.layers import COMMENT, complete_history
-from husk.engine.model.image import History
+from husk.engine.model.image import HistoryEntry
 
 BASE, NEW, NEWER = "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 
 
 def step(by="", created="", empty=False):
-    return History(created_by=by, created=created, empty_layer=empty)
+    return HistoryEntry(created_by=by, created=created, empty_layer=empty)
 
 
 def layer(created="", by=""):
-    return History(created_by=by, created=created, comment=COMMENT)
+    return HistoryEntry(created_by=by, created=created, comment=COMMENT)
 
 
 def times(steps):

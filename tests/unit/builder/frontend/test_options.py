@@ -3,7 +3,7 @@
 import pytest
 
 from husk.builder.frontend.options import FrontendOptions, read
-from husk.builder.graph.operations import Limits, Ulimit
+from husk.builder.graph.operations import StepLimits, StepUlimit
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
 
@@ -61,10 +61,10 @@ def test_what_steps_get():
         }
     ).options
     assert options.extra_hosts == [("db", "10.0.0.1"), ("six", "::1")]
-    assert options.ulimits == [Ulimit("nofile", 10, 20), Ulimit("core", 0, 0)]
+    assert options.ulimits == [StepUlimit("nofile", 10, 20), StepUlimit("core", 0, 0)]
     assert (options.shm_size, options.network, options.cgroup_parent) == (1 << 20, "host", "/x")
     assert options.hostname == "here"
-    assert options.limits == Limits(memory=1000, memory_swap=-1, cpuset_cpus="0-1")
+    assert options.limits == StepLimits(memory=1000, memory_swap=-1, cpuset_cpus="0-1")
 
 
 def test_contexts():

@@ -6,20 +6,20 @@ from husk.builder.graph.operations import (
     CacheMount,
     Copy,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     MakeFile,
-    Mount,
     Operation,
     Owner,
-    Process,
+    ProcessSpec,
     SecretMount,
     Source,
 )
 from husk.registry.manifest import Platform
 
-ROOT = Mount(target="/", input=0, output=0)
-RUN = Exec(process=Process(args=["x"]), mounts=[ROOT])
+ROOT = ExecMount(target="/", input=0, output=0)
+RUN = Exec(process=ProcessSpec(args=["x"]), mounts=[ROOT])
 
 
 def run(**changes):
@@ -39,7 +39,7 @@ def process(**changes):
         process(user="1"),
         run(network="none"),
         run(insecure=True),
-        run(mounts=[ROOT, Mount(target="/c", kind=CacheMount("c"))]),
+        run(mounts=[ROOT, ExecMount(target="/c", kind=CacheMount("c"))]),
         Operation(RUN, [], Platform("arm64", "linux")),
     ],
 )
@@ -49,7 +49,7 @@ def test_what_changes_a_key(changed):
 
 def test_what_changes_none():
     assert by_definition(process(proxy={"http_proxy": "x"}), ["a"]) == by_definition(Operation(RUN), ["a"])
-    one, other = (run(mounts=[ROOT, Mount(target="/s", kind=SecretMount("s", uid=uid))]) for uid in (1, 2))
+    one, other = (run(mounts=[ROOT, ExecMount(target="/s", kind=SecretMount("s", uid=uid))]) for uid in (1, 2))
     assert by_definition(one, []) == by_definition(other, [])
 
 
@@ -77,8 +77,8 @@ def test_what_is_worked_on_counts_whole():
 
 
 def test_mounts_that_are_only_read_count_by_their_content():
-    mounts = [ROOT, Mount(target="/r", input=1, selector="/s", read_only=True), Mount(target="/w", input=2)]
+    mounts = [ROOT, ExecMount(target="/r", input=1, selector="/s", read_only=True), ExecMount(target="/w", input=2)]
     assert selections(run(mounts=mounts)) == {1: [Selection(path="/s", follow_links=True)]}
-    both = [*mounts, Mount(target="/also", input=1)]
+    both = [*mounts, ExecMount(target="/also", input=1)]
     assert selections(run(mounts=both)) == {}
     assert selections(Operation(Source("x"))) == {}

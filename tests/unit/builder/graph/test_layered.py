@@ -2,7 +2,17 @@
 
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.layered import layered
-from husk.builder.graph.operations import Edge, Exec, FileAction, Files, Merge, Mount, Operation, Process, Source
+from husk.builder.graph.operations import (
+    Edge,
+    Exec,
+    ExecMount,
+    FileAction,
+    Files,
+    Merge,
+    Operation,
+    ProcessSpec,
+    Source,
+)
 from husk.builder.store.file_actions import Copy, MakeDirectory
 
 
@@ -26,8 +36,8 @@ def test_a_process_has_its_root_below_it_and_no_other_mount():
     graph = Graph()
     base, context = source(graph, "base"), source(graph, "context")
     below = copy(graph, base, context)
-    mounts = [Mount(target="/", input=0, output=0), Mount(target="/m", input=1)]
-    process = Exec(process=Process(args=["true"]), mounts=mounts)
+    mounts = [ExecMount(target="/", input=0, output=0), ExecMount(target="/m", input=1)]
+    process = Exec(process=ProcessSpec(args=["true"]), mounts=mounts)
     result = graph.add(Operation(process, [below, context]))
     assert layered(graph, result) == {base.digest, below.digest, result.digest}
 

@@ -11,7 +11,7 @@ from husk.builder.graph.operations import (
     MakeDirectory,
     MakeFile,
     Owner,
-    Process,
+    ProcessSpec,
     Remove,
     SecretVariable,
     Symlink,
@@ -84,7 +84,7 @@ def test_actions_in_their_order(action, name, told):
 
 def test_a_process():
     body = Exec(
-        process=Process(args=["sh"], extra_hosts=[("h", "1.2.3.4")]),
+        process=ProcessSpec(args=["sh"], extra_hosts=[("h", "1.2.3.4")]),
         mounts=[],
         network="none",
         insecure=True,

@@ -13,11 +13,11 @@ INPUTS = ["a", "b"]
     ("body", "name"),
     [
         (ours.Source("docker-image://x"), "docker-image://x"),
-        (ours.Exec(process=ours.Process(args=["echo", "hi"]), mounts=[]), "echo hi"),
+        (ours.Exec(process=ours.ProcessSpec(args=["echo", "hi"]), mounts=[]), "echo hi"),
         (ours.Merge(), "merge (a, b)"),
         (ours.Diff(0, 1), "diff a -> b"),
         (ours.Diff(ours.NONE, 1), "diff scratch -> b"),
-        (ours.Build(ours.NONE), "build"),
+        (ours.NestedBuild(ours.NONE), "build"),
         (
             ours.Files(
                 [

@@ -10,15 +10,15 @@ from husk.builder.graph.operations import (
     Diff,
     Edge,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     MakeDirectory,
     MakeFile,
     Merge,
-    Mount,
     Operation,
     Owner,
-    Process,
+    ProcessSpec,
     Remove,
     SecretMount,
     Source,
@@ -31,7 +31,7 @@ from husk.registry.manifest import Platform
 from tests.support.work import lines_run
 
 HERE = Platform("amd64", "linux")
-ROOT = Mount(target="/", input=0, output=0)
+ROOT = ExecMount(target="/", input=0, output=0)
 WHOLE = "sha256:8a5edab282632443219e051e4ade2d1d5bbc671c781051bf1437897cbdfea0f1"  # of the path /
 
 
@@ -40,7 +40,7 @@ def inputs(count):
 
 
 def run(script, *mounts, count=1, **more):
-    process = Process(args=["/bin/sh", "-c", script], remove_stubs=True, **more)
+    process = ProcessSpec(args=["/bin/sh", "-c", script], remove_stubs=True, **more)
     return Operation(Exec(process=process, mounts=[ROOT, *mounts], network="none"), inputs(count), HERE)
 
 
@@ -64,8 +64,8 @@ def files(*actions, count=2):
 
 
 IN_WORK = {"env": ["PATH=/bin", "FOO=bar"], "cwd": "/work"}
-CACHE = Mount(target="/c", kind=CacheMount("//c"))
-BOUND = Mount(target="/d", input=1, selector="/dir", read_only=True)
+CACHE = ExecMount(target="/c", kind=CacheMount("//c"))
+BOUND = ExecMount(target="/d", input=1, selector="/dir", read_only=True)
 OWNED = {"user": Owner(number=0), "group": Owner(number=0), "mode": 0o644}
 
 
@@ -154,11 +154,11 @@ def test_what_of_an_input_counts():
 
 
 def test_a_mount_of_all_of_an_input_counts_with_all_of_it():
-    whole = Mount(target="/d", input=1, read_only=True)
+    whole = ExecMount(target="/d", input=1, read_only=True)
     key = op_key(run("make", whole, count=2))
     assert key
     assert key.inputs[1].files == [Selection(path="/")]
-    written = op_key(run("make", Mount(target="/d", input=1, selector="/x", output=1), count=2))
+    written = op_key(run("make", ExecMount(target="/d", input=1, selector="/x", output=1), count=2))
     assert written
     assert written.inputs[1].files is None
 
@@ -176,14 +176,26 @@ def test_names_of_owners_count_with_the_files_that_have_them():
     [
         (run("x", extra_hosts=[("a", "1.1.1.1")]), run("x", extra_hosts=[("a", "2.2.2.2")]), True),
         (run("x", proxy={"http_proxy": "p"}), run("x"), True),
-        (run("x", Mount(target="/d", kind=CacheMount("a"))), run("x", Mount(target="/d", kind=CacheMount("b"))), True),
         (
-            run("x", Mount(target="/d", kind=CacheMount("/d"))),
-            run("x", Mount(target="/d", kind=CacheMount("b"))),
+            run("x", ExecMount(target="/d", kind=CacheMount("a"))),
+            run("x", ExecMount(target="/d", kind=CacheMount("b"))),
+            True,
+        ),
+        (
+            run("x", ExecMount(target="/d", kind=CacheMount("/d"))),
+            run("x", ExecMount(target="/d", kind=CacheMount("b"))),
             False,
         ),
-        (run("x", Mount(target="/d", kind=TmpfsMount(1))), run("x", Mount(target="/d", kind=TmpfsMount(2))), False),
-        (run("x", Mount(target="/d", kind=SecretMount("a"))), run("x", Mount(target="/d", kind=SshMount("a"))), False),
+        (
+            run("x", ExecMount(target="/d", kind=TmpfsMount(1))),
+            run("x", ExecMount(target="/d", kind=TmpfsMount(2))),
+            False,
+        ),
+        (
+            run("x", ExecMount(target="/d", kind=SecretMount("a"))),
+            run("x", ExecMount(target="/d", kind=SshMount("a"))),
+            False,
+        ),
         (run("x", user="me"), run("x"), False),
         (run("x\u2028"), run("x"), False),
         (Operation(Diff(0, 1), inputs(2)), Operation(Diff(1, 0), inputs(2)), False),
@@ -207,9 +219,9 @@ def test_what_makes_another_key(one, other, same):
 
 def test_many_mounts_are_gone_through_once():
     def work(count):
-        mounts = [Mount(target=f"/{n}", input=n, selector=f"/{n}", read_only=True) for n in range(count)]
-        many = [Mount(target=f"/m{n}", input=0, selector=f"/{n}/x", read_only=True) for n in range(count)]
-        body = Exec(process=Process(args=["x"]), mounts=[*mounts, *many])
+        mounts = [ExecMount(target=f"/{n}", input=n, selector=f"/{n}", read_only=True) for n in range(count)]
+        many = [ExecMount(target=f"/m{n}", input=0, selector=f"/{n}/x", read_only=True) for n in range(count)]
+        body = Exec(process=ProcessSpec(args=["x"]), mounts=[*mounts, *many])
         return lines_run(lambda: op_key(Operation(body, inputs(count), HERE)))
 
     assert work(400) < 5 * work(100)

@@ -1,7 +1,7 @@
 """Processes that have failed, found by the errors about them."""
 
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import Exec, Mount, Operation, Process, Source
+from husk.builder.graph.operations import Exec, ExecMount, Operation, ProcessSpec, Source
 from husk.builder.jobs.failed_steps import find
 from husk.builder.jobs.failure import BuildFailed
 from husk.builder.sources import given
@@ -9,8 +9,8 @@ from husk.errors import NotFound
 
 GRAPH = Graph()
 BASE = GRAPH.add(Operation(Source("docker-image://busybox")))
-PROCESS = Process(args=["false"], env=[], cwd="/")
-RUN = GRAPH.add(Operation(Exec(process=PROCESS, mounts=[Mount(target="/", input=0, output=0)]), [BASE]))
+PROCESS = ProcessSpec(args=["false"], env=[], cwd="/")
+RUN = GRAPH.add(Operation(Exec(process=PROCESS, mounts=[ExecMount(target="/", input=0, output=0)]), [BASE]))
 
 
 def test_what_it_was_given_and_what_it_has_left():

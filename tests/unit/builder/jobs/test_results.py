@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from husk.builder.graph.graph import SourceFile
-from husk.builder.jobs.results import CONFIG, EPOCH, PLATFORMS, Built, FrontendResult, Result, result_of
+from husk.builder.jobs.results import CONFIG, EPOCH, PLATFORMS, FrontendResult, PlatformResult, Result, result_of
 from husk.engine.model.image import ImageConfig
 from husk.registry.manifest import Platform
 
@@ -13,8 +13,8 @@ FILE = SourceFile("Dockerfile", b"")
 REF: Any = object()
 
 
-def built(platform: Platform) -> Built:
-    return Built(platform, REF, ImageConfig(architecture=platform.architecture, os="linux"))
+def built(platform: Platform) -> PlatformResult:
+    return PlatformResult(platform, REF, ImageConfig(architecture=platform.architecture, os="linux"))
 
 
 def test_one_platform_is_one_ref() -> None:

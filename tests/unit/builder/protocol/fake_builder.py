@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from husk.builder.cache.prune import Item, Pruned
+from husk.builder.cache.prune import Item, PrunedCache
 from husk.builder.frontend.gateway import Bridge
 from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.graph.operations import Source
@@ -24,9 +24,9 @@ from husk.config import CacheRule
 from husk.engine.model.filters import Filters
 from husk.errors import NotFound
 from husk.registry.manifest import Platform
-from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.connection import Bytes, GrpcConnection
 from husk.rpc.protobuf import Message
-from husk.storage.workers.answers import Entry
+from husk.storage.workers.answers import FoundFile
 from tests.support.parsing import Here
 from tests.unit.builder.jobs.test_jobs import Bench
 from tests.unit.rpc.grpc.pairs import pipes
@@ -47,8 +47,8 @@ ITEM = Item(
 )
 
 
-def entry(name: str, mode: int, *, size: int = 0, mtime_ns: int = 0, link: str = "", major: int = 0) -> Entry:
-    return Entry(name=name, mode=mode, uid=0, gid=0, size=size, mtime_ns=mtime_ns, link=link, major=major)
+def entry(name: str, mode: int, *, size: int = 0, mtime_ns: int = 0, link: str = "", major: int = 0) -> FoundFile:
+    return FoundFile(name=name, mode=mode, uid=0, gid=0, size=size, mtime_ns=mtime_ns, link=link, major=major)
 
 
 class KeptInMemory:
@@ -119,11 +119,11 @@ class FakeBuilder:
         data = self.files[path][offset:]
         return data[:length] if length else data
 
-    async def entries(self, ref: Ref, path: str, pattern: str, /) -> Sequence[Entry]:
+    async def entries(self, ref: Ref, path: str, pattern: str, /) -> Sequence[FoundFile]:
         self.questions.append((path, pattern))
         return [entry("os-release", 0o100644, size=7)]
 
-    async def stat(self, ref: Ref, path: str, /) -> Entry:
+    async def stat(self, ref: Ref, path: str, /) -> FoundFile:
         return entry(path, 0o41777, mtime_ns=5)
 
     def understand(self, bridge: Bridge, /) -> None:
@@ -138,14 +138,14 @@ class FakeBuilder:
         self.questions.append(filters.get("type"))
         return [ITEM]
 
-    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> Pruned:
+    async def prune(self, filters: Filters, /, *, all: bool, keep: int) -> PrunedCache:
         self.questions.append((filters.get("until"), all, keep))
-        return Pruned(items=[ITEM])
+        return PrunedCache(items=[ITEM])
 
 
 async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions) -> None:
     """A session that is asked how it is once, and then kept."""
-    async with Connection(below, client=True) as connection:
+    async with GrpcConnection(below, client=True) as connection:
         await connection.unary("/grpc.health.v1.Health/Check", b"")
         await connection.wait_closed()
 
@@ -153,7 +153,7 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
 class Caller:
     """A client of the services."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: GrpcConnection) -> None:
         self.connection = connection
 
     async def control(self, method: str, message: Message, answer: type[T]) -> T:
@@ -195,7 +195,7 @@ async def calling(builder: FakeBuilder) -> AsyncIterator[Caller]:
     one, other = pipes()
     serving = asyncio.ensure_future(serving_server(builder).serve(other))  # noqa: TID251
     try:
-        async with Connection(one, client=True) as client:
+        async with GrpcConnection(one, client=True) as client:
             yield Caller(client)
     finally:
         await serving

@@ -13,25 +13,25 @@ def everything() -> tuple[Graph, Edge]:
     image = graph.add(Operation(ours.Source("docker-image://x", {"a": "b"}), [], LINUX), name="[1/2] FROM x")
     context = graph.add(Operation(ours.Source("local://context")), name="[internal] load build context")
     run = ours.Exec(
-        process=ours.Process(
+        process=ours.ProcessSpec(
             args=["sh", "-c", "y"],
             env=["A=b"],
             cwd="/w",
             user="u",
             hostname="h",
             extra_hosts=[("n", "1.2.3.4")],
-            ulimits=[ours.Ulimit("nofile", 1, 2)],
+            ulimits=[ours.StepUlimit("nofile", 1, 2)],
             cgroup_parent="p",
             proxy={"http_proxy": "p"},
             valid_exit_codes=[0, 3],
         ),
         mounts=[
-            ours.Mount(target="/", input=0, output=0),
-            ours.Mount(target="/c", kind=ours.CacheMount("id", "locked")),
-            ours.Mount(target="/t", kind=ours.TmpfsMount(10)),
-            ours.Mount(target="/s", kind=ours.SecretMount("s", 1, 2, 0o400, True)),
-            ours.Mount(target="/a", kind=ours.SshMount("default", 1, 2, 0o600, True)),
-            ours.Mount(target="/b", input=1, selector="/x", read_only=True),
+            ours.ExecMount(target="/", input=0, output=0),
+            ours.ExecMount(target="/c", kind=ours.CacheMount("id", "locked")),
+            ours.ExecMount(target="/t", kind=ours.TmpfsMount(10)),
+            ours.ExecMount(target="/s", kind=ours.SecretMount("s", 1, 2, 0o400, True)),
+            ours.ExecMount(target="/a", kind=ours.SshMount("default", 1, 2, 0o600, True)),
+            ours.ExecMount(target="/b", input=1, selector="/x", read_only=True),
         ],
         network="none",
         insecure=True,
@@ -81,4 +81,4 @@ def everything() -> tuple[Graph, Edge]:
     changed = graph.add(Operation(ours.Diff(0, 1), [image, copied]), name="diff")
     added = graph.add(Operation(ours.Diff(ours.NONE, 0), [copied]), name="all")
     merged = graph.add(Operation(ours.Merge(), [image, changed, added]), name="merge")
-    return graph, graph.add(Operation(ours.Build(0, {"in": 0}, {"k": "v"}), [merged]), name="build")
+    return graph, graph.add(Operation(ours.NestedBuild(0, {"in": 0}, {"k": "v"}), [merged]), name="build")

@@ -8,7 +8,7 @@ from husk.builder.graph.llb_write import definition
 from husk.builder.graph.ops import Definition
 from husk.builder.jobs.results import Question
 from husk.builder.protocol.control import build_request
-from husk.builder.protocol.history import History
+from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.gateway import Empty, InputsResponse, ReturnRequest
 from husk.builder.protocol.messages.source_policy import Policy, Rule
@@ -110,13 +110,13 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
 async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     builder = FakeBuilder()
     read: list[str] = []
-    blob = History.blob
+    blob = BuildHistory.blob
 
-    async def noted(self: History, digest: str) -> bytes | None:
+    async def noted(self: BuildHistory, digest: str) -> bytes | None:
         read.append(digest)
         return await blob(self, digest)
 
-    monkeypatch.setattr(History, "blob", noted)
+    monkeypatch.setattr(BuildHistory, "blob", noted)
     asked = control.BuildHistoryRequest(early_exit=True)
     async with calling(builder) as client:
         request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())

@@ -94,14 +94,14 @@ def test_what_is_said_about_a_failure_elsewhere_is_handed_on() -> None:
 
 def test_a_step_that_failed_is_described_for_whoever_wants_to_look_around_there() -> None:
     mounts = [
-        operations.Mount(target="/", input=0, output=0),
-        operations.Mount(target="/c", kind=operations.CacheMount("cache")),
-        operations.Mount(target="/t", kind=operations.TmpfsMount()),
-        operations.Mount(target="/s", kind=operations.SecretMount("secret")),
-        operations.Mount(target="/a", kind=operations.SshMount("default")),
-        operations.Mount(target="/b", input=1, selector="/x", read_only=True),
+        operations.ExecMount(target="/", input=0, output=0),
+        operations.ExecMount(target="/c", kind=operations.CacheMount("cache")),
+        operations.ExecMount(target="/t", kind=operations.TmpfsMount()),
+        operations.ExecMount(target="/s", kind=operations.SecretMount("secret")),
+        operations.ExecMount(target="/a", kind=operations.SshMount("default")),
+        operations.ExecMount(target="/b", input=1, selector="/x", read_only=True),
     ]
-    process = operations.Process(args=["make"], env=["A=b"], cwd="/w", user="u")
+    process = operations.ProcessSpec(args=["make"], env=["A=b"], cwd="/w", user="u")
     step = FailedStep(operations.Exec(process=process, mounts=mounts), ["one", "two"])
     described = Status.decode(failed_build(BuildFailed("bad", vertex="v"), step).details).details[-1]
     assert described.type_url == "github.com/moby/buildkit/errdefs.Solve+json"

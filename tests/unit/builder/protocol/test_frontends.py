@@ -6,7 +6,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Definition
 from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.common import HealthCheckRequest, HealthCheckResponse
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from tests.unit.builder.protocol.fake_builder import FakeBuilder, calling
 from tests.unit.builder.solver.solving import chain
 from tests.unit.rpc.grpc.pairs import pipes
@@ -23,7 +23,7 @@ async def test_it_is_known_without_a_header_and_has_inputs_of_its_own() -> None:
         ours, theirs = pipes()
         tasks = Tasks()
         serving = tasks.spawn(builder.bridge.serve(ours, child), "serve", awaited=True)  # type: ignore[arg-type]
-        async with Connection(theirs, client=True) as frontend:
+        async with GrpcConnection(theirs, client=True) as frontend:
             health = await frontend.unary("/grpc.health.v1.Health/Check", HealthCheckRequest().encode())
             assert HealthCheckResponse.decode(health).status == 1
             inputs = await frontend.unary(f"{SERVICE}/Inputs", gateway.Empty().encode())

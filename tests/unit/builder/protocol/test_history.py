@@ -13,7 +13,7 @@ from husk.builder.graph.operations import Operation, Source
 from husk.builder.jobs.results import Predicate
 from husk.builder.jobs.status_log import LogTold, Told, VertexTold, WarningTold
 from husk.builder.protocol import history as history_module
-from husk.builder.protocol.history import MOST, History
+from husk.builder.protocol.history import MOST, BuildHistory
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Any, Status
 from husk.errors import NotFound
@@ -29,15 +29,15 @@ def ask(**wanted: object) -> control.BuildHistoryRequest:
     return request
 
 
-def new() -> History:
-    return History(KeptInMemory())
+def new() -> BuildHistory:
+    return BuildHistory(KeptInMemory())
 
 
-async def refs(history: History, **wanted: object) -> list[str]:
+async def refs(history: BuildHistory, **wanted: object) -> list[str]:
     return [event.record.ref async for event in history.listen(ask(**wanted)) if event.record]
 
 
-async def built(history: History, *names: str) -> None:
+async def built(history: BuildHistory, *names: str) -> None:
     for name in names:
         history.begin(control.SolveRequest(ref=name))
         await history.complete(name, [])
@@ -97,7 +97,7 @@ async def test_logs_that_are_too_large_are_cut_off() -> None:
 
 async def test_the_next_daemon_knows_them() -> None:
     kept = KeptInMemory()
-    history = History(kept)
+    history = BuildHistory(kept)
     await history.load()
     history.begin(control.SolveRequest(ref="a"))
     stated = {"linux/amd64": [Predicate(type="https://slsa.dev/provenance/v1", body=b"{}")]}
@@ -109,7 +109,7 @@ async def test_the_next_daemon_knows_them() -> None:
     history.begin(control.SolveRequest(ref="never ended"))
     await history._tasks.join()
     kept.files["rubbish"] = {"record": b"\xff"}
-    later = History(kept)
+    later = BuildHistory(kept)
     await later.load()
     await later.load()
     assert await refs(later) == ["a"]

@@ -6,8 +6,8 @@ from husk.builder.graph.operations import Source
 from husk.builder.protocol import policies
 from husk.builder.protocol.messages.source_policy import AttrConstraint, Policy, Rule, Selector, Update
 from husk.builder.solver import source_rules
-from husk.builder.solver.source_policy import DescribedImage, Facts, Resolved, ResolvedFile
-from husk.builder.solver.source_rules import Action, Condition, Constraint, Match
+from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile, SourceFacts
+from husk.builder.solver.source_rules import Action, AttributeConstraint, Condition, Match
 from husk.errors import InvalidParameter
 
 
@@ -15,14 +15,14 @@ def test_a_policy_is_read() -> None:
     first = Rule(2, Selector("a*", 1, [AttrConstraint("k", "v", 1)]), Update("b", {"c": "d"}))
     sent = Policy(1, [first, Rule(1, Selector("x"))])
     assert policies.policy(Policy.decode(sent.encode())) == [
-        source_rules.Rule(
+        source_rules.SourceRule(
             action=Action.CONVERT,
             identifier="a*",
             match=Match.EXACT,
-            constraints=[Constraint("k", "v", Condition.NOT_EQUAL)],
+            constraints=[AttributeConstraint("k", "v", Condition.NOT_EQUAL)],
             update=source_rules.Update("b", {"c": "d"}),
         ),
-        source_rules.Rule(action=Action.DENY, identifier="x", constraints=[]),
+        source_rules.SourceRule(action=Action.DENY, identifier="x", constraints=[]),
     ]
     assert policies.policy(None) == []
 
@@ -43,15 +43,15 @@ def test_what_is_no_policy(wrong: Rule) -> None:
 
 def test_what_is_known_of_a_source() -> None:
     source = Source("x://y", {"k": "v"})
-    image = policies.facts_message(Facts(source, DescribedImage("r", "sha256:1", b"{}")))
+    image = policies.facts_message(SourceFacts(source, DescribedImage("r", "sha256:1", b"{}")))
     assert image.source is not None and (image.source.identifier, image.source.attrs) == ("x://y", {"k": "v"})
     assert image.image is not None and (image.image.digest, image.image.config) == ("sha256:1", b"{}")
     assert image.git is None and image.http is None
-    bare = policies.facts_message(Facts(source, DescribedImage("r", "sha256:1", b"{}")), with_config=False)
+    bare = policies.facts_message(SourceFacts(source, DescribedImage("r", "sha256:1", b"{}")), with_config=False)
     assert bare.image is not None and bare.image.config == b""
-    git = policies.facts_message(Facts(source, git=Resolved("refs/tags/v1", "a", "b"))).git
+    git = policies.facts_message(SourceFacts(source, git=Resolved("refs/tags/v1", "a", "b"))).git
     assert git is not None and (git.checksum, git.ref, git.commit_checksum) == ("a", "refs/tags/v1", "b")
     http = policies.facts_message(
-        Facts(source, file=ResolvedFile("sha256:1", "f", "Sat, 03 Feb 2001 04:05:06 GMT"))
+        SourceFacts(source, file=ResolvedFile("sha256:1", "f", "Sat, 03 Feb 2001 04:05:06 GMT"))
     ).http
     assert http is not None and http.last_modified is not None and http.last_modified.seconds == 981173106

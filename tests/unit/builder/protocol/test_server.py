@@ -9,7 +9,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.protocol.messages.common import HealthCheckResponse
 from husk.builder.protocol.messages.session import BytesMessage
 from husk.builder.protocol.serve import MOST
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import GrpcError
 from husk.rpc.grpc.stream import ClientStream, ServerStream
@@ -57,7 +57,7 @@ async def test_a_session_may_go_through_a_call() -> None:
     async with calling(FakeBuilder()) as client:
         headers = {"x-docker-expose-session-uuid": ["s"]}
         stream = await client.connection.call("/moby.buildkit.v1.Control/Session", headers)
-        async with Connection(Within(stream), handler=healthy):
+        async with GrpcConnection(Within(stream), handler=healthy):
             await asked.wait()
 
 
@@ -71,7 +71,7 @@ async def test_bytes_that_are_no_messages_end_the_session_and_not_the_connection
         await client.connection.unary("/grpc.health.v1.Health/Check", b"")
 
 
-async def unfinished(connection: Connection, path: str) -> ClientStream:
+async def unfinished(connection: GrpcConnection, path: str) -> ClientStream:
     """A call whose message lacks its end."""
     stream = await connection.call(path)
     with contextlib.suppress(GrpcError):
@@ -91,7 +91,7 @@ async def test_messages_of_calls_that_are_not_finished_have_a_limit_together(doo
             stack.push_async_callback(tasks.cancel_all)
             ours, theirs = pipes()
             tasks.spawn(builder.bridge.serve(ours, job), "serve")  # type: ignore[arg-type]
-            connection = await stack.enter_async_context(Connection(theirs, client=True))
+            connection = await stack.enter_async_context(GrpcConnection(theirs, client=True))
             path = "/moby.buildkit.v1.frontend.LLBBridge/Solve"
         calls = [await unfinished(connection, path) for _ in range(MOST // LARGEST)]  # each has a head too
         with pytest.raises(GrpcError):

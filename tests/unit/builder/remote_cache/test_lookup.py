@@ -6,7 +6,7 @@ import pytest
 
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.op_digests import op_key
-from husk.builder.graph.operations import Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
+from husk.builder.graph.operations import Copy, Exec, ExecMount, FileAction, Files, Operation, ProcessSpec, Source
 from husk.builder.remote_cache.chains import ChainLink, Chains
 from husk.builder.remote_cache.lookup import RemoteCaches, outputs_of
 from husk.builder.remote_cache.records import ImportedCache, RemoteLayer
@@ -70,7 +70,7 @@ COPIED = GRAPH.add(
     )
 )
 RAN = GRAPH.add(
-    Operation(Exec(process=Process(args=["make"]), mounts=[Mount(target="/", input=0, output=0)]), [COPIED])
+    Operation(Exec(process=ProcessSpec(args=["make"]), mounts=[ExecMount(target="/", input=0, output=0)]), [COPIED])
 )
 
 

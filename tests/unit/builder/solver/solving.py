@@ -5,7 +5,7 @@ import itertools
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import NONE, Copy, Exec, FileAction, Files, Mount, Operation, Process, Source
+from husk.builder.graph.operations import NONE, Copy, Exec, ExecMount, FileAction, Files, Operation, ProcessSpec, Source
 from husk.builder.graph.progress import Status
 from husk.builder.solver.solver import Record
 
@@ -150,9 +150,9 @@ def source(graph, name):
 
 
 def step(graph, name, *inputs, **shown):
-    mounts = [Mount(target=f"/{number or ''}", input=number) for number in range(len(inputs))]
-    mounts[:1] = [Mount(target="/", input=0 if inputs else NONE, output=0)]
-    return graph.add(Operation(Exec(process=Process(args=[name]), mounts=mounts), list(inputs)), name=name, **shown)
+    mounts = [ExecMount(target=f"/{number or ''}", input=number) for number in range(len(inputs))]
+    mounts[:1] = [ExecMount(target="/", input=0 if inputs else NONE, output=0)]
+    return graph.add(Operation(Exec(process=ProcessSpec(args=[name]), mounts=mounts), list(inputs)), name=name, **shown)
 
 
 def copy(graph, name, base, context, path="/a"):

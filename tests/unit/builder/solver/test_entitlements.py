@@ -1,13 +1,13 @@
 import pytest
 
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import Exec, Mount, Operation, Process
+from husk.builder.graph.operations import Exec, ExecMount, Operation, ProcessSpec
 from husk.builder.solver import entitlements
 from husk.errors import Forbidden
 
-PLAIN = Exec(process=Process(args=["x"]), mounts=[Mount(target="/")])
-INSECURE = Exec(process=Process(args=["x"]), mounts=[Mount(target="/")], insecure=True)
-ON_THE_HOST = Exec(process=Process(args=["x"]), mounts=[Mount(target="/")], network="host")
+PLAIN = Exec(process=ProcessSpec(args=["x"]), mounts=[ExecMount(target="/")])
+INSECURE = Exec(process=ProcessSpec(args=["x"]), mounts=[ExecMount(target="/")], insecure=True)
+ON_THE_HOST = Exec(process=ProcessSpec(args=["x"]), mounts=[ExecMount(target="/")], network="host")
 
 
 @pytest.mark.parametrize(("body", "name"), [(INSECURE, "security.insecure"), (ON_THE_HOST, "network.host")])

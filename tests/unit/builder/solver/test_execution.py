@@ -8,17 +8,17 @@ from msgspec import structs
 from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import (
     NONE,
-    Build,
     CacheMount,
     Copy,
     Diff,
     Exec,
+    ExecMount,
     FileAction,
     Files,
     Merge,
-    Mount,
+    NestedBuild,
     Operation,
-    Process,
+    ProcessSpec,
     Source,
 )
 from husk.builder.solver.execution import Execution, described, merged
@@ -71,7 +71,7 @@ def vertex(body, name="a step"):
     return graph[edge.digest]
 
 
-RUN = Exec(process=Process(args=["make", "all"]), mounts=[Mount(target="/", input=0, output=0)])
+RUN = Exec(process=ProcessSpec(args=["make", "all"]), mounts=[ExecMount(target="/", input=0, output=0)])
 COPY = Files([FileAction(action=Copy(source="/a", destination="/b"), input=0, second_input=1, output=0)])
 
 
@@ -106,9 +106,9 @@ def test_caches_of_steps_that_are_made_without_a_cache_begin_anew(execution):
 
     plain, filled = CacheMount("plain"), CacheMount("filled")
     steps = [
-        step(Mount(target="/c", kind=plain), Mount(target="/d", kind=filled, input=1)),
-        step(Mount(target="/d", kind=filled)),
-        step(Mount(target="/e", kind=CacheMount("cached")), ignore_cache=False),
+        step(ExecMount(target="/c", kind=plain), ExecMount(target="/d", kind=filled, input=1)),
+        step(ExecMount(target="/d", kind=filled)),
+        step(ExecMount(target="/e", kind=CacheMount("cached")), ignore_cache=False),
     ]
     execution.begin_anew(steps)
     assert execution._steps.anew == {"plain": False, "filled": True}
@@ -148,7 +148,7 @@ async def test_what_is_not_built_yet_says_so(execution):
     with pytest.raises(NotImplementedYet, match="kind gopher"):
         await execution.source_key(Operation(Source("gopher://x")), None)
     with pytest.raises(InvalidParameter, match="solved, not run"):
-        await execution.run(vertex(Build(0)), ["diff:a"], None)
+        await execution.run(vertex(NestedBuild(0)), ["diff:a"], None)
 
 
 async def test_a_build_within_a_build_is_given_by_a_file():
@@ -160,13 +160,13 @@ async def test_a_build_within_a_build_is_given_by_a_file():
 
     execution = Execution({}, Trees(), Steps(), FilesOfStacks(), read)
     inputs = {"buildkit.llb.definition": 0}
-    assert await execution.definition(Build(NONE, inputs), ["diff:a"]) == (graph, edge)
+    assert await execution.definition(NestedBuild(NONE, inputs), ["diff:a"]) == (graph, edge)
     for wrong, message in (
-        (Build(0, inputs), "no other builder"),
-        (Build(NONE), "no llb definition input"),
-        (Build(NONE, {"buildkit.llb.definition": 1}), "no llb definition input"),
-        (Build(NONE, inputs, {"llbbuild.filename": "other"}), "is not there"),
-        (Build(NONE, inputs, {"llbbuild.filename": "nothing"}), "makes nothing"),
+        (NestedBuild(0, inputs), "no other builder"),
+        (NestedBuild(NONE), "no llb definition input"),
+        (NestedBuild(NONE, {"buildkit.llb.definition": 1}), "no llb definition input"),
+        (NestedBuild(NONE, inputs, {"llbbuild.filename": "other"}), "is not there"),
+        (NestedBuild(NONE, inputs, {"llbbuild.filename": "nothing"}), "makes nothing"),
     ):
         with pytest.raises(InvalidParameter, match=message):
             await execution.definition(wrong, ["diff:a"])
@@ -198,7 +198,7 @@ async def test_what_could_not_be_mounted_is_refused_before_it_is_made(execution)
     deep = " ".join(f"diff:{number}" for number in range(MOST_LAYERS))
     copy = vertex(Files([FileAction(action=Copy(source="/a", destination="/b"), input=0, second_input=0)]))
     assert (await execution.run(copy, [deep], None)).outputs == [f"{deep} diff:copied"]
-    for body in (copy, vertex(Exec(process=Process(args=["x"]), mounts=[Mount(target="/", input=0)]))):
+    for body in (copy, vertex(Exec(process=ProcessSpec(args=["x"]), mounts=[ExecMount(target="/", input=0)]))):
         with pytest.raises(InvalidParameter, match="max depth exceeded"):
             await execution.run(body, [f"{deep} diff:copied"], None)
     with pytest.raises(InvalidParameter, match="max depth exceeded"):

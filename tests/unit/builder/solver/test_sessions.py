@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.solver.sessions import Sessions, Token
+from husk.builder.solver.sessions import Sessions, SessionToken
 from husk.errors import Conflict, Unavailable
 
 
@@ -57,4 +57,4 @@ async def test_a_session_that_left_is_gone_and_may_leave_twice():
 
 
 def test_a_token_is_not_shown():
-    assert "hunter2" not in repr(Token("hunter2"))
+    assert "hunter2" not in repr(SessionToken("hunter2"))

@@ -9,18 +9,18 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import (
     NONE,
-    Build,
     Edge,
     Exec,
+    ExecMount,
     Merge,
-    Mount,
+    NestedBuild,
     Operation,
-    Process,
+    ProcessSpec,
 )
 from husk.builder.solver import solver as module
 from husk.builder.solver.solver import Record, Solver
 from husk.builder.solver.source_policy import SourcePolicy
-from husk.builder.solver.source_rules import Action, Match, Rule, SourceDenied, Update
+from husk.builder.solver.source_rules import Action, Match, SourceDenied, SourceRule, Update
 from husk.errors import Forbidden, InvalidParameter
 from tests.unit.builder.solver.solving import Memory, Watch, Worker, chain, copy, source, step
 
@@ -255,7 +255,7 @@ def test_an_edge_of_another_output():
 async def test_a_build_within_a_build():
     worker, memory, watch = Worker(), Memory(), Watch()
     graph = Graph()
-    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    outer = graph.add(Operation(NestedBuild(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
     last = step(graph, "last", outer)
     build = await Solver(worker, memory).solve(graph, last, watch)
     assert build.record
@@ -273,12 +273,12 @@ async def test_what_a_build_may_is_what_builds_within_it_may():
     class Host(Worker):
         async def definition(self, body, inputs):
             graph, edge = await super().definition(body, inputs)
-            run = Exec(process=Process(args=["x"]), mounts=[Mount(target="/", input=0)], network="host")
+            run = Exec(process=ProcessSpec(args=["x"]), mounts=[ExecMount(target="/", input=0)], network="host")
             return graph, graph.add(Operation(run, [edge]), name="on the host")
 
     worker, memory = Host(), Memory()
     graph = Graph()
-    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    outer = graph.add(Operation(NestedBuild(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
     with pytest.raises(Forbidden, match=r"^network\.host is not allowed$"):
         await Solver(worker, memory).solve(graph, outer, Watch())
     assert "on the host" not in worker.ran
@@ -291,13 +291,13 @@ async def test_what_a_build_may_is_what_builds_within_it_may():
 async def test_the_policy_about_sources_holds_for_builds_within_a_build():
     worker, memory, watch = Worker(), Memory(), Watch()
     graph = Graph()
-    outer = graph.add(Operation(Build(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
-    image = next(vertex for vertex in (await worker.definition(Build(NONE, {}), []))[0]).operation.body.identifier
-    denied = SourcePolicy([[Rule(action=Action.DENY, identifier=image, match=Match.EXACT)]])
+    outer = graph.add(Operation(NestedBuild(NONE, {"definition": 0}), [source(graph, "given")]), name="outer")
+    image = next(vertex for vertex in (await worker.definition(NestedBuild(NONE, {}), []))[0]).operation.body.identifier
+    denied = SourcePolicy([[SourceRule(action=Action.DENY, identifier=image, match=Match.EXACT)]])
     with pytest.raises(SourceDenied, match="denied by policy"):
         await Solver(worker, memory).solve(graph, outer, watch, policy=denied)
     assert "inner" not in worker.ran
-    other = Rule(action=Action.CONVERT, identifier=image, match=Match.EXACT, update=Update("local://other"))
+    other = SourceRule(action=Action.CONVERT, identifier=image, match=Match.EXACT, update=Update("local://other"))
     build = await Solver(worker, memory).solve(graph, outer, watch, policy=SourcePolicy([[other]]))
     assert "inner" in worker.ran
     await build.close()
@@ -308,7 +308,9 @@ async def test_builds_within_a_build_are_not_too_many(monkeypatch):
     memory = Memory()
     graph = Graph()
     inputs = [source(graph, "given")]
-    many = [graph.add(Operation(Build(NONE, {}, {"": str(number)}), inputs), name=str(number)) for number in range(4)]
+    many = [
+        graph.add(Operation(NestedBuild(NONE, {}, {"": str(number)}), inputs), name=str(number)) for number in range(4)
+    ]
     with pytest.raises(InvalidParameter, match="more than 3 of them"):
         await Solver(Worker(), memory).solve(graph, step(graph, "last", *many), Watch())
     assert memory.held == []
@@ -317,7 +319,7 @@ async def test_builds_within_a_build_are_not_too_many(monkeypatch):
 async def test_builds_within_builds_have_an_end():
     memory = Memory()
     graph = Graph()
-    outer = graph.add(Operation(Build(NONE, {}, {"again": "x"}), [source(graph, "given")]), name="outer")
+    outer = graph.add(Operation(NestedBuild(NONE, {}, {"again": "x"}), [source(graph, "given")]), name="outer")
     with pytest.raises(InvalidParameter, match="more than 8"):
         await Solver(Worker(), memory).solve(graph, outer, Watch())
     assert memory.held == []

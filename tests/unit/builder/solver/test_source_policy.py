@@ -8,13 +8,13 @@ from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import Operation, Source
 from husk.builder.solver import source_rules
 from husk.builder.solver.source_policy import FREE, Decision, SourcePolicy, admitted
-from husk.builder.solver.source_rules import Action, Match, Rule, SourceDenied, Update
+from husk.builder.solver.source_rules import Action, Match, SourceDenied, SourceRule, Update
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
 from tests.unit.builder.solver.solving import step
 
 BUSYBOX = "docker-image://docker.io/library/busybox:latest"
-DENY_ALL = [Rule(action=Action.DENY, identifier="*")]
+DENY_ALL = [SourceRule(action=Action.DENY, identifier="*")]
 
 
 class Judge:
@@ -30,7 +30,7 @@ class Judge:
 
 
 async def test_images_are_known_by_their_full_names():
-    policy = SourcePolicy([[Rule(action=Action.DENY, identifier=BUSYBOX, match=Match.EXACT)]])
+    policy = SourcePolicy([[SourceRule(action=Action.DENY, identifier=BUSYBOX, match=Match.EXACT)]])
     for name in ("busybox", "docker.io/busybox:latest", "library/busybox"):
         with pytest.raises(SourceDenied, match="library/busybox:latest"):
             await policy.admit(Source(f"docker-image://{name}"), None)
@@ -69,7 +69,7 @@ async def test_what_takes_a_sources_place_is_asked_about_too():
 
 
 async def test_an_image_is_not_made_another_kind_of_source():
-    rule = Rule(action=Action.CONVERT, identifier=BUSYBOX, update=Update("https://x/y"))
+    rule = SourceRule(action=Action.CONVERT, identifier=BUSYBOX, update=Update("https://x/y"))
     with pytest.raises(InvalidParameter, match="which is no image"):
         await SourcePolicy([[rule]]).admit_image("busybox", None)
 
@@ -77,7 +77,9 @@ async def test_an_image_is_not_made_another_kind_of_source():
 async def test_a_frontend_can_only_take_away():
     strict = SourcePolicy([DENY_ALL])
     with pytest.raises(SourceDenied):
-        await strict.with_policies([[Rule(action=Action.ALLOW, identifier="*")]]).admit(Source("https://x/y"), None)
+        await strict.with_policies([[SourceRule(action=Action.ALLOW, identifier="*")]]).admit(
+            Source("https://x/y"), None
+        )
     assert strict.with_policies([]) is strict
     with pytest.raises(SourceDenied):
         await FREE.with_policies([DENY_ALL]).admit(Source("https://x/y"), None)
@@ -88,8 +90,8 @@ async def test_a_graph_has_other_sources_under_the_same_digests():
     base = graph.add(Operation(Source("docker-image://busybox")), name="base")
     unused = graph.add(Operation(Source("https://x/unused")))
     made = step(graph, "make", base)
-    rule = Rule(action=Action.CONVERT, identifier=BUSYBOX, update=Update("docker-image://mirror/busybox:1"))
-    denied = Rule(action=Action.DENY, identifier="https://*")
+    rule = SourceRule(action=Action.CONVERT, identifier=BUSYBOX, update=Update("docker-image://mirror/busybox:1"))
+    denied = SourceRule(action=Action.DENY, identifier="https://*")
     changed = await admitted(graph, [made], SourcePolicy([[rule, denied]]))
     assert changed[base.digest].operation.body == Source("docker-image://docker.io/mirror/busybox:1")
     assert (changed[base.digest].name, made.digest in changed, unused.digest in changed) == ("base", True, False)
@@ -109,7 +111,7 @@ async def test_many_rules_are_not_read_on_the_loop(monkeypatch):
         return apply(policies, source)
 
     monkeypatch.setattr(source_rules, "apply", noting)
-    allowed = Rule(action=Action.ALLOW, identifier="https://*")
+    allowed = SourceRule(action=Action.ALLOW, identifier="https://*")
     for rules, address in (([allowed] * 500, "https://x/y"), ([allowed], "https://x/" + "y" * 8000)):
         source = Source(address)
         assert await SourcePolicy([rules]).admit(source, None) == source

@@ -6,18 +6,26 @@ from hypothesis import strategies as st
 
 from husk.builder.graph.operations import Source
 from husk.builder.solver import source_rules
-from husk.builder.solver.source_rules import Action, Condition, Constraint, Match, Rule, SourceDenied, Update
+from husk.builder.solver.source_rules import (
+    Action,
+    AttributeConstraint,
+    Condition,
+    Match,
+    SourceDenied,
+    SourceRule,
+    Update,
+)
 from husk.errors import InvalidParameter, NotImplementedYet
 
 BUSYBOX = Source("docker-image://docker.io/library/busybox:1.36")
 FILE = Source("https://example.com/a", {"http.checksum": "x"})
 
 
-def rule(action: Action, identifier: str, update: Update | None = None, **more: object) -> Rule:
-    return Rule(action=action, identifier=identifier, update=update, **more)  # type: ignore[arg-type]
+def rule(action: Action, identifier: str, update: Update | None = None, **more: object) -> SourceRule:
+    return SourceRule(action=action, identifier=identifier, update=update, **more)  # type: ignore[arg-type]
 
 
-def is_denied(rules: list[Rule], source: Source = BUSYBOX) -> bool:
+def is_denied(rules: list[SourceRule], source: Source = BUSYBOX) -> bool:
     try:
         assert source_rules.apply([rules], source) == source
     except SourceDenied as error:
@@ -49,7 +57,7 @@ def test_exact_rules_and_constraints_on_attributes():
         ("x", Condition.NOT_EQUAL, False),
         ("y", Condition.NOT_EQUAL, True),
     ):
-        wanted = [Constraint("http.checksum", value, condition)]
+        wanted = [AttributeConstraint("http.checksum", value, condition)]
         assert is_denied([rule(Action.DENY, "https://*", constraints=wanted)], FILE) is expected
 
 
@@ -85,10 +93,14 @@ def test_sources_that_take_each_others_place_without_end():
         (rule(Action.CONVERT, "a"), InvalidParameter, "missing destination"),
         (rule(Action.CONVERT, "a", Update("b" * 20_000)), InvalidParameter, "16384 letters"),
         (rule(Action.DENY, "(a+)+$", match=Match.REGEX), NotImplementedYet, "regular expressions"),
-        (rule(Action.DENY, "a", constraints=[Constraint("k", "v", Condition.MATCHES)]), NotImplementedYet, "regular"),
+        (
+            rule(Action.DENY, "a", constraints=[AttributeConstraint("k", "v", Condition.MATCHES)]),
+            NotImplementedYet,
+            "regular",
+        ),
     ],
 )
-def test_rules_that_cannot_be_followed(wrong: Rule, kind: type[Exception], message: str):
+def test_rules_that_cannot_be_followed(wrong: SourceRule, kind: type[Exception], message: str):
     with pytest.raises(kind, match=message):
         source_rules.check([wrong])
     with pytest.raises(InvalidParameter, match="more than 1000 rules"):

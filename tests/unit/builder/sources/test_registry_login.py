@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from husk.builder.solver.sessions import Token
+from husk.builder.solver.sessions import SessionToken
 from husk.builder.sources.registry_login import login_at
 from husk.errors import HuskError, Unavailable
 from husk.registry import reference
@@ -28,7 +28,7 @@ class Session:
         self.asked.append(request)
         if isinstance(self._token, Exception):
             raise self._token
-        return Token(self._token) if self._token else None
+        return SessionToken(self._token) if self._token else None
 
 
 async def pull(fake: FakeRegistry, session: Any) -> None:

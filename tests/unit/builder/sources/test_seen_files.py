@@ -4,7 +4,7 @@ import msgspec
 
 from husk.builder.solver.source_policy import ResolvedFile
 from husk.builder.sources import seen_files
-from husk.builder.sources.seen_files import Seen, SeenFiles
+from husk.builder.sources.seen_files import SeenFile, SeenFiles
 
 ONE, TWO = ResolvedFile("sha256:1", "a", etag="1"), ResolvedFile("sha256:2", "a", etag="2")
 
@@ -49,4 +49,4 @@ async def test_the_oldest_ones_are_forgotten(monkeypatch):
     again = SeenFiles.open(state)
     await again.keep("d", ONE)
     assert [again.get(name) for name in "acd"] == [None, ONE, ONE]
-    assert all(isinstance(one, Seen) for one in state.records("", Seen).values())
+    assert all(isinstance(one, SeenFile) for one in state.records("", SeenFile).values())

@@ -5,7 +5,7 @@ import pytest
 from husk.builder.graph.operations import Source
 from husk.builder.jobs.status_log import StatusLog, VertexTold
 from husk.builder.solver.asking import Asker
-from husk.builder.solver.source_policy import Decision, DescribedImage, Facts, Inquiry, Resolved, ResolvedFile
+from husk.builder.solver.source_policy import Decision, DescribedImage, Inquiry, Resolved, ResolvedFile, SourceFacts
 from husk.builder.solver.source_rules import Action
 from husk.builder.sources.session_judge import SessionJudge
 from husk.errors import InvalidParameter
@@ -21,9 +21,9 @@ class Client:
 
     def __init__(self, *answers: Decision | Inquiry) -> None:
         self.answers = list(answers)
-        self.told: list[Facts] = []
+        self.told: list[SourceFacts] = []
 
-    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
+    async def check_policy(self, facts: SourceFacts, platform: Platform | None, /) -> Decision | Inquiry:
         self.told.append(facts)
         return self.answers.pop(0) if self.answers else Decision(Action.ALLOW)
 
@@ -64,7 +64,7 @@ async def test_what_a_client_asks_for_it_is_told(identifier: str, facts: dict[st
     source, log = Source(identifier), StatusLog()
     client = Client(Inquiry(source=source, shown_as="[policy] look"))
     assert (await judge(client, log).decide(source, None)).action == Action.ALLOW
-    assert client.told == [Facts(source), Facts(source, **facts)]  # type: ignore[arg-type]
+    assert client.told == [SourceFacts(source), SourceFacts(source, **facts)]  # type: ignore[arg-type]
     assert [one.vertex.name for one in log.told if isinstance(one, VertexTold)][:1] == (
         ["[policy] look"] if facts else []
     )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.steps.cache_mounts import CacheMountRecord, CacheMounts, Wanted
+from husk.builder.steps.cache_mounts import CacheMountRecord, CacheMounts, WantedCache
 from husk.engine.model.build import CACHE_MOUNT
 from husk.errors import Conflict, NotFound, SystemFault
 from husk.storage.state.store import Change
@@ -68,12 +68,12 @@ def caches(directories: FakeDirectories, state: FakeState) -> CacheMounts:
     return CacheMounts(directories, state, [])
 
 
-SHARED = Wanted(id="c")
-PRIVATE = Wanted(id="c", sharing="private")
-LOCKED = Wanted(id="c", sharing="locked")
+SHARED = WantedCache(id="c")
+PRIVATE = WantedCache(id="c", sharing="private")
+LOCKED = WantedCache(id="c", sharing="locked")
 
 
-async def take(caches: CacheMounts, stack: AsyncExitStack, *wanted: Wanted) -> list[Path]:
+async def take(caches: CacheMounts, stack: AsyncExitStack, *wanted: WantedCache) -> list[Path]:
     return await stack.enter_async_context(caches.taken(wanted))
 
 
@@ -83,7 +83,7 @@ async def test_those_who_share_have_one_directory(caches: CacheMounts) -> None:
         assert both[0] == both[1]
     async with AsyncExitStack() as stack:
         assert await take(caches, stack, SHARED) == both[0]
-        assert await take(caches, stack, Wanted(id="other")) != both[0]
+        assert await take(caches, stack, WantedCache(id="other")) != both[0]
 
 
 async def test_private_directories(caches: CacheMounts, directories: FakeDirectories) -> None:
@@ -120,7 +120,7 @@ async def test_who_locks_waits_for_his_turn(caches: CacheMounts) -> None:
 async def test_who_shares_does_not_overtake_who_waits(caches: CacheMounts) -> None:
     order: list[str] = []
 
-    async def use(wanted: Wanted) -> None:
+    async def use(wanted: WantedCache) -> None:
         async with caches.taken([wanted]):
             order.append(wanted.sharing)
 
@@ -151,12 +151,12 @@ async def test_one_who_is_cancelled_as_his_turn_comes_gives_it_on(caches: CacheM
 
 async def test_the_same_cache_twice_in_a_step_is_one(caches: CacheMounts) -> None:
     async with AsyncExitStack() as stack, asyncio.timeout(5):
-        one, other, same = await take(caches, stack, LOCKED, Wanted(id="b", sharing="locked"), LOCKED)
+        one, other, same = await take(caches, stack, LOCKED, WantedCache(id="b", sharing="locked"), LOCKED)
         assert one == same != other
 
 
 async def test_a_first_content(caches: CacheMounts, directories: FakeDirectories) -> None:
-    wanted = Wanted(id="c", source="diff:x", lower=["/x"], selector="/cache")
+    wanted = WantedCache(id="c", source="diff:x", lower=["/x"], selector="/cache")
     async with AsyncExitStack() as stack:
         [path] = await take(caches, stack, wanted)
         assert directories.made[path.name] == (("/x",), "/cache")
@@ -222,7 +222,7 @@ async def test_records_whose_directories_are_gone(directories: FakeDirectories, 
 async def test_who_builds_without_a_cache_begins_anew(
     caches: CacheMounts, directories: FakeDirectories, state: FakeState
 ) -> None:
-    filled = Wanted(id="c", source="s", lower=("/s",))
+    filled = WantedCache(id="c", source="s", lower=("/s",))
     async with caches.taken([SHARED, filled]) as before:
         pass
     caches.begin_anew({"c": False, "other": True})

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.graph.operations import Exec, Mount, Process
+from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec
 from husk.builder.steps import held as module
 from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
-from husk.runtime.supervise.foreground import Ended
+from husk.runtime.supervise.foreground import ContainerEnd
 
 STREAMS: Any = SimpleNamespace(console_socket="")
 
@@ -39,12 +39,12 @@ class Steps:
         self.ran.append(("first", body.process.args))
         (self.directory / "pid").write_text("1")
         await self.end.wait()
-        return Ended(4, self.complaint)
+        return ContainerEnd(4, self.complaint)
 
     async def talk_beside(self, record, body, prepared, client, files, streams, directory):
         assert directory.parent == self.directory
         self.ran.append(("beside", body.process.args))
-        return Ended(0)
+        return ContainerEnd(0)
 
 
 @pytest.fixture
@@ -54,56 +54,56 @@ def steps(tmp_path):
 
 @pytest.fixture
 def held(steps):
-    body = Exec(process=Process(args=["x"], hostname="h"), mounts=[Mount(target="/", input=0)])
+    body = Exec(process=ProcessSpec(args=["x"], hostname="h"), mounts=[ExecMount(target="/", input=0)])
     prepared = Prepared(root=Layered(()), mounts=[], env=[], agents=[], kept={})
     return StepContainer(steps, body, prepared, None)
 
 
 async def test_the_first_is_the_containers_own(held, steps):
     tasks = Tasks()
-    first = tasks.spawn(held.talk(Process(args=["a"]), STREAMS).run(), "first", awaited=True)
-    beside = held.talk(Process(args=["b"]), STREAMS)
+    first = tasks.spawn(held.talk(ProcessSpec(args=["a"]), STREAMS).run(), "first", awaited=True)
+    beside = held.talk(ProcessSpec(args=["b"]), STREAMS)
     assert not await beside.signal(15), "it does not run yet"
     assert await beside.run() == 0
     steps.end.set()
     assert await first == 4
     assert steps.ran == [("first", ["a"]), ("beside", ["b"])]
     with pytest.raises(Conflict, match="has ended"):
-        held.talk(Process(args=["c"]), STREAMS)
+        held.talk(ProcessSpec(args=["c"]), STREAMS)
 
 
 async def test_a_process_has_no_rights_that_its_user_did_not_allow(steps, held):
     with pytest.raises(Forbidden, match=r"^security\.insecure is not allowed$"):
-        held.talk(Process(args=["a"]), STREAMS, insecure=True)
-    held.talk(Process(args=["the first"]), STREAMS)
+        held.talk(ProcessSpec(args=["a"]), STREAMS, insecure=True)
+    held.talk(ProcessSpec(args=["the first"]), STREAMS)
     with pytest.raises(Forbidden):
-        held.talk(Process(args=["beside"]), STREAMS, insecure=True)
+        held.talk(ProcessSpec(args=["beside"]), STREAMS, insecure=True)
     assert steps.ran == []
 
 
 async def test_no_second_without_a_first(held, steps, monkeypatch):
-    held.talk(Process(args=["never run"]), STREAMS)
+    held.talk(ProcessSpec(args=["never run"]), STREAMS)
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
     with pytest.raises(Conflict, match="does not run"):
-        await held.talk(Process(args=["b"]), STREAMS).run()
+        await held.talk(ProcessSpec(args=["b"]), STREAMS).run()
 
 
 async def test_what_could_not_be_started(held, steps):
     steps.complaint = "exec: no such file"
     steps.end.set()
     with pytest.raises(InvalidParameter, match="no such file"):
-        await held.talk(Process(args=["a"]), STREAMS).run()
+        await held.talk(ProcessSpec(args=["a"]), STREAMS).run()
 
 
 async def test_there_are_not_too_many(held, monkeypatch):
     monkeypatch.setattr(module, "_MOST_PROCESSES", 1)
-    held.talk(Process(args=["a"]), STREAMS)
+    held.talk(ProcessSpec(args=["a"]), STREAMS)
     with pytest.raises(InvalidParameter, match="1 processes at most"):
-        held.talk(Process(args=["a"]), STREAMS)
+        held.talk(ProcessSpec(args=["a"]), STREAMS)
 
 
 async def test_all_end_when_it_ends(held):
-    running = Tasks().spawn(held.talk(Process(args=["a"]), STREAMS).run(), "first", awaited=True)
+    running = Tasks().spawn(held.talk(ProcessSpec(args=["a"]), STREAMS).run(), "first", awaited=True)
     await asyncio.sleep(0)
     await held.end()
     await asyncio.wait([running])
@@ -123,7 +123,7 @@ async def test_a_signal_for_one_that_is_being_started_waits_for_its_number(held,
     monkeypatch.setattr("husk.runtime.process.Process", found)
     numbers = iter([0, 0, 77])
     monkeypatch.setattr(module, "pid_in", lambda directory: next(numbers))
-    talk = held.talk(Process(args=["a"]), STREAMS)
+    talk = held.talk(ProcessSpec(args=["a"]), STREAMS)
     running = Tasks().spawn(talk.run(), "first", awaited=True)
     await asyncio.sleep(0)
     assert await talk.signal(15) and sent == [(77, 15)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.graph.operations import Exec, Limits, Mount, Process, Ulimit
+from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec, StepLimits, StepUlimit
 from husk.builder.steps import plan
 from husk.config import ContainerDefaults
 from husk.engine.containers.config.spec import DEFAULT_PATH, Extras
@@ -12,16 +12,16 @@ from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import User
+from husk.runtime.spec.document import ProcessUser
 from tests.support.drivers import HOST
 
 PATHS = ContainerPaths(Path("/r"), Path("/h"), Path("/n"), Path("/c"), "/husk/id")
 
 
-def step(root: Mount | None = None, network: str = "sandbox", insecure: bool = False, **process: object) -> Exec:
+def step(root: ExecMount | None = None, network: str = "sandbox", insecure: bool = False, **process: object) -> Exec:
     return Exec(
-        process=Process(**{"args": ["true"], **process}),  # type: ignore[arg-type]
-        mounts=[root or Mount(target="/", input=0, output=0)],
+        process=ProcessSpec(**{"args": ["true"], **process}),  # type: ignore[arg-type]
+        mounts=[root or ExecMount(target="/", input=0, output=0)],
         network=network,  # type: ignore[arg-type]
         insecure=insecure,
     )
@@ -41,19 +41,19 @@ def test_networks_by_their_words() -> None:
         return record.host_config.network_mode
 
     assert [mode(network=word) for word in ("host", "none")] == ["host", "none"]
-    assert mode(limits=Limits(network="mine")) == "mine"
-    assert mode(network="none", limits=Limits(network="mine")) == "none"
+    assert mode(limits=StepLimits(network="mine")) == "mine"
+    assert mode(network="none", limits=StepLimits(network="mine")) == "none"
 
 
 def test_limits_and_rights() -> None:
     body = step(
-        limits=Limits(memory=1 << 20, cpu_shares=5, cpuset_cpus="0", shm_size=9),
-        ulimits=[Ulimit("nofile", 1, 2)],
+        limits=StepLimits(memory=1 << 20, cpu_shares=5, cpuset_cpus="0", shm_size=9),
+        ulimits=[StepUlimit("nofile", 1, 2)],
         cgroup_parent="/above",
-        root=Mount(target="/", input=0, read_only=True),
+        root=ExecMount(target="/", input=0, read_only=True),
     )
     record = plan.record_of("id", body, HOST, ContainerDefaults())
-    spec = plan.spec_of(record, PATHS, User(), HOST, Extras(), ["A=1"], ())
+    spec = plan.spec_of(record, PATHS, ProcessUser(), HOST, Extras(), ["A=1"], ())
     assert (spec.resources.memory, spec.resources.cpu_shares, spec.resources.cpuset_cpus) == (1 << 20, 5, "0")
     assert [(limit.type, limit.soft, limit.hard) for limit in spec.rlimits] == [("RLIMIT_NOFILE", 1, 2)]
     assert (spec.shm_size, spec.cgroup_path, spec.read_only_rootfs) == (9, "/above/id", True)
@@ -65,17 +65,17 @@ def test_limits_and_rights() -> None:
 
 def test_an_insecure_step_has_no_filter() -> None:
     record = plan.record_of("id", step(insecure=True), HOST, ContainerDefaults())
-    spec = plan.spec_of(record, PATHS, User(), HOST, Extras(), [], ())
+    spec = plan.spec_of(record, PATHS, ProcessUser(), HOST, Extras(), [], ())
     assert spec.privileged
     assert spec.seccomp is None
 
 
 def test_the_environment() -> None:
-    process = Process(args=["x"], env=["A=1", "B=2"], proxy={"http_proxy": "p"})
-    env = plan.environment(process, ["B=3", "S=t"], User())
+    process = ProcessSpec(args=["x"], env=["A=1", "B=2"], proxy={"http_proxy": "p"})
+    env = plan.environment(process, ["B=3", "S=t"], ProcessUser())
     assert env == [DEFAULT_PATH, "A=1", "B=3", "HTTP_PROXY=p", "http_proxy=p", "S=t"]
-    assert "HOME=/" in plan.environment(process, [], User(uid=7, listed=False))
-    assert plan.environment(Process(args=["x"], env=["PATH=/p"]), [], User()) == ["PATH=/p"]
+    assert "HOME=/" in plan.environment(process, [], ProcessUser(uid=7, listed=False))
+    assert plan.environment(ProcessSpec(args=["x"], env=["PATH=/p"]), [], ProcessUser()) == ["PATH=/p"]
 
 
 def test_network_files() -> None:

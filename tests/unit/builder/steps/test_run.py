@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
-from husk.builder.graph.operations import Exec, Mount, Process
+from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec
 from husk.builder.solver.sessions import Session
 from husk.builder.steps import run
 from husk.builder.steps.mounts import Prepared
@@ -25,8 +25,8 @@ from husk.errors import Forbidden, SystemFault
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.spec.document import Mount as SpecMount
-from husk.runtime.supervise.foreground import Ended
+from husk.runtime.spec.document import SpecMount as SpecMount
+from husk.runtime.supervise.foreground import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 from tests.support.drivers import HOST
 from tests.support.steps import Listener
@@ -38,7 +38,7 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.happened: list[str] = []
         self.fails_at = ""
-        self.ended = Ended(0)
+        self.ended = ContainerEnd(0)
         self.hangs = asyncio.Event()
         self.hangs.set()
         self.removes = threading.Event()
@@ -135,7 +135,7 @@ class World:
     async def start(self) -> None:
         raise AssertionError("this runtime reads no pipes")
 
-    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> Ended:
+    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> ContainerEnd:
         assert config == b"written"
         output(b"out", False)
         output(b"err", True)
@@ -151,7 +151,7 @@ class World:
 
     async def talk(
         self, directory: Path, container_id: str, runtime: OCIRuntime, streams: Streams, command: str = ""
-    ) -> Ended:
+    ) -> ContainerEnd:
         self.happens("talk")
         return self.ended
 
@@ -163,7 +163,7 @@ class World:
         spec: bytes,
         streams: Streams,
         command: str = "",
-    ) -> Ended:
+    ) -> ContainerEnd:
         self.happens("talk beside")
         return self.ended
 
@@ -187,7 +187,7 @@ def steps(world: World, tmp_path: Path) -> Steps:
     )
 
 
-BODY = Exec(process=Process(args=["/bin/x", "y"]), mounts=[Mount(target="/", input=0, output=0)])
+BODY = Exec(process=ProcessSpec(args=["/bin/x", "y"]), mounts=[ExecMount(target="/", input=0, output=0)])
 ALL = [
     "prepared",
     "connect",
@@ -277,7 +277,7 @@ async def test_one_that_cannot_be_given_back_keeps_no_other(
 
 
 async def test_nothing_is_kept_of_a_step_that_fails(steps: Steps, world: World) -> None:
-    world.ended = Ended(5)
+    world.ended = ContainerEnd(5)
     with pytest.raises(StepFailed, match="exit code: 5"):
         await steps.run(BODY, ["a"], Listener())
     assert "keep" not in world.happened
@@ -285,7 +285,7 @@ async def test_nothing_is_kept_of_a_step_that_fails(steps: Steps, world: World) 
 
 
 async def test_a_program_that_cannot_be_started(steps: Steps, world: World) -> None:
-    world.ended = Ended(1, 'exec: "/bin/x": stat /bin/x: no such file or directory')
+    world.ended = ContainerEnd(1, 'exec: "/bin/x": stat /bin/x: no such file or directory')
     listener = Listener()
     with pytest.raises(StepFailed, match="exit code: 127"):
         await steps.run(BODY, ["a"], listener)

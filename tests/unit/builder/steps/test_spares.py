@@ -11,7 +11,7 @@ import pytest
 from husk.builder.steps.spares import Spares
 from husk.errors import SystemFault
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.foreground import Ended
+from husk.runtime.supervise.foreground import ContainerEnd
 
 CRUN = OCIRuntime("crun", "/usr/bin/crun", (), Path("/root"), known_files=True)
 RUNC = OCIRuntime("runc", "/usr/bin/runc", (), Path("/root"))
@@ -27,7 +27,7 @@ class Begun:
         (self.directory / "config.json").touch()
         self.waits = True
 
-    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> Ended:
+    async def run(self, config: bytes, output: Callable[[bytes, bool], None], command: str = "") -> ContainerEnd:
         raise AssertionError("nobody runs it here")
 
     async def end(self) -> None:

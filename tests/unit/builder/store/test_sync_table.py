@@ -9,8 +9,8 @@ from husk.builder.store.sync_table import (
     NO_PLACE,
     Brief,
     Listed,
-    Packed,
-    Table,
+    PackedTree,
+    SyncTable,
     pack_brief,
     read_listed,
     read_looks,
@@ -21,11 +21,11 @@ from husk.builder.store.sync_table import (
 )
 
 BRIEFS = [Brief(0o40755, 0, 0, 0, -1), Brief(0o100644, 1, 2, 7, 1 << 60), Brief(0o100644, (1 << 32) - 1, 0, 0, 5)]
-PACKED = Packed("sha256:" + "0" * 64, "this boot", "a key")
+PACKED = PackedTree("sha256:" + "0" * 64, "this boot", "a key")
 
 
 def some_table():
-    table = Table()
+    table = SyncTable()
     table.add(b"one", b"a", b"w" * 32, pack_brief(BRIEFS[0]))
     table.add(b"", b"a/\xff", b"x" * 32, pack_brief(BRIEFS[1]))
     table.add(b"three", b"b", b"y" * 32, pack_brief(BRIEFS[2]))
@@ -40,7 +40,7 @@ def written(table):
     return file.getvalue()
 
 
-@pytest.mark.parametrize("table", [Table(), some_table()], ids=["empty", "some"])
+@pytest.mark.parametrize("table", [SyncTable(), some_table()], ids=["empty", "some"])
 def test_a_table_is_read_as_it_was_written(table):
     again = read_table(io.BytesIO(written(table)))
     assert vars(again) == vars(table)
@@ -53,7 +53,7 @@ def test_looks_are_told_by_paths_in_order_or_not_at_all():
     table.looks[1] = NO_LOOK
     assert read_looks(io.BytesIO(written(table))) == {}
     assert read_looks(io.BytesIO(b"something else")) == {}
-    assert read_looks(io.BytesIO(written(Table()))) == {}
+    assert read_looks(io.BytesIO(written(SyncTable()))) == {}
 
 
 @pytest.mark.parametrize("cut", range(len(written(some_table()))))
@@ -72,7 +72,7 @@ def test_what_copies_have_to_know():
     assert read_listed(io.BytesIO(written(table))) == Listed(table.paths, BRIEFS, [NO_PLACE] * 3)
     table.briefs[1] = pack_brief(BRIEFS[1]._replace(mode=0))
     assert read_listed(io.BytesIO(written(table))) is None
-    assert read_listed(io.BytesIO(written(Table()))) == Listed([], [], [])
+    assert read_listed(io.BytesIO(written(SyncTable()))) == Listed([], [], [])
     assert read_listed(io.BytesIO(b"something else")) is None
 
 
@@ -110,10 +110,10 @@ def test_whoever_is_killed_while_noting_places_leaves_none(moment):
     write_packed(file, [1, 2, 3], PACKED)
     dying = Dying(file.getvalue())
     with pytest.raises(Killed):
-        write_packed(dying, [4, 5, 6], Packed("another", "boot", "key"))
+        write_packed(dying, [4, 5, 6], PackedTree("another", "boot", "key"))
     assert read_packed(io.BytesIO(dying.getvalue())) is None
 
 
 def test_a_description_has_its_room():
     with pytest.raises(ValueError, match="too many words"):
-        write_packed(io.BytesIO(written(some_table())), [1, 2, 3], Packed("x" * 512, "", ""))
+        write_packed(io.BytesIO(written(some_table())), [1, 2, 3], PackedTree("x" * 512, "", ""))

@@ -1,6 +1,6 @@
 import pytest
 
-from husk.cli.containers.keys import Watch, sequence
+from husk.cli.containers.keys import KeyWatch, sequence
 from husk.errors import InvalidParameter
 
 
@@ -13,7 +13,7 @@ def test_sequences():
 
 
 def test_what_is_typed_passes_but_for_the_keys():
-    watch = Watch(b"\x10\x11")
+    watch = KeyWatch(b"\x10\x11")
     assert watch.feed(b"ab\x10") == b"ab"
     assert watch.feed(b"c") == b"\x10c"
     assert watch.feed(b"\x10\x10") == b"\x10"
@@ -21,10 +21,10 @@ def test_what_is_typed_passes_but_for_the_keys():
 
 
 def test_keys_that_begin_alike():
-    watch = Watch(b"aab")
+    watch = KeyWatch(b"aab")
     assert watch.feed(b"aaa") == b"a"
     assert watch.feed(b"b") == b"" and watch.detached
 
 
 def test_without_keys_all_passes():
-    assert Watch(b"").feed(b"\x10\x11") == b"\x10\x11"
+    assert KeyWatch(b"").feed(b"\x10\x11") == b"\x10\x11"

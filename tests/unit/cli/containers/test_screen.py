@@ -5,17 +5,17 @@ from typing import Any
 
 from rich.console import Console
 
-from husk.cli.containers.screen import History, chart, screen, watch
-from husk.cli.containers.stats import Sample
+from husk.cli.containers.screen import UsageHistory, chart, screen, watch
+from husk.cli.containers.stats import ContainerUsage
 from husk.client.container import Container
 from husk.client.stats import Stats
 
 NOBODY: Any = None
 
 
-def sample(name: str, cpu: float, memory: int = 0) -> Sample:
+def sample(name: str, cpu: float, memory: int = 0) -> ContainerUsage:
     used = Stats(time=datetime.now(UTC), cpu_percent=cpu, memory_usage=memory, attrs={})
-    return Sample(Container(NOBODY, {"Id": name * 12, "Names": [f"/{name}"], "State": "running"}), used)
+    return ContainerUsage(Container(NOBODY, {"Id": name * 12, "Names": [f"/{name}"], "State": "running"}), used)
 
 
 def test_charts():
@@ -26,8 +26,8 @@ def test_charts():
 
 
 def test_who_uses_most_comes_first():
-    history = History()
-    samples = [sample("a", 5), sample("b", 95, 3 << 20), Sample(sample("c", 0).container, None)]
+    history = UsageHistory()
+    samples = [sample("a", 5), sample("b", 95, 3 << 20), ContainerUsage(sample("c", 0).container, None)]
     history.add(samples)
     written = io.StringIO()
     Console(file=written, width=160).print(screen(samples, history, 160))
@@ -38,7 +38,7 @@ def test_who_uses_most_comes_first():
 
 
 def test_a_narrow_terminal_still_tells_the_names():
-    history = History()
+    history = UsageHistory()
     samples = [sample("a", 5, 300 << 20), sample("web-server", 95, 3 << 20)]
     for _ in range(30):
         history.add(samples)
@@ -51,7 +51,7 @@ def test_a_narrow_terminal_still_tells_the_names():
 
 
 def test_those_that_are_gone_are_forgotten():
-    history = History()
+    history = UsageHistory()
     history.add([sample("a", 50)])
     history.add([sample("b", 50)])
     assert history.cpu("a" * 12).strip() == "" and history.cpu("b" * 12).strip() != ""

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from husk.cli.containers.flags import container_flags
 from husk.cli.containers.spec import attached, spec_of
-from husk.cli.kit.command import Command
+from husk.cli.kit.command import HuskCommand
 from husk.client.spec import document
 from husk.errors import InvalidParameter
 
@@ -14,7 +14,7 @@ from husk.errors import InvalidParameter
 def flags(*line: str) -> dict:
     found: dict = {}
 
-    @click.command(cls=Command, own_words=True, context_settings={"help_option_names": ["--help"]})
+    @click.command(cls=HuskCommand, own_words=True, context_settings={"help_option_names": ["--help"]})
     @container_flags
     def read(**values):
         found.update(values)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from husk.cli.containers.terminal import Talk, check_terminal, forwarded, raw_terminal, unless_left, window
+from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, raw_terminal, unless_left, window
 
 
 class Console:
@@ -47,7 +47,7 @@ async def test_output_goes_on_until_its_end(capfd):
     console: Any = Console()
     for piece in (("stdout", b"out"), ("stderr", b"err"), None):
         console.pieces.put_nowait(piece)
-    assert await Talk(console, stdin=False, tty=False, keys=b"").hold() is False
+    assert await TerminalTalk(console, stdin=False, tty=False, keys=b"").hold() is False
     assert capfd.readouterr() == ("out", "err")
 
 
@@ -55,14 +55,14 @@ async def test_input_and_its_end(stdin):
     console: Any = Console()
     os.write(stdin, b"typed")
     os.close(stdin)
-    assert await Talk(console, stdin=True, tty=False, keys=b"\x10\x11").hold() is False
+    assert await TerminalTalk(console, stdin=True, tty=False, keys=b"\x10\x11").hold() is False
     assert console.heard == [b"typed", "end"]
 
 
 async def test_keys_that_detach(stdin):
     console: Any = Console()
     os.write(stdin, b"x\x10\x11")
-    assert await Talk(console, stdin=True, tty=True, keys=b"\x10\x11").hold() is True
+    assert await TerminalTalk(console, stdin=True, tty=True, keys=b"\x10\x11").hold() is True
     assert console.heard == [b"x"]
     os.close(stdin)
 

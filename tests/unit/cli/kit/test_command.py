@@ -4,10 +4,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from husk.cli.kit.command import Command, flag, many
+from husk.cli.kit.command import HuskCommand, flag, many
 
 
-@click.command(cls=Command, own_words=True)
+@click.command(cls=HuskCommand, own_words=True)
 @flag("--rm", help="Remove.")
 @flag("-i", "--interactive", help="Input.")
 @flag("--sig-proxy", default=True, help="Signals.")

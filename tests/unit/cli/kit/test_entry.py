@@ -1,7 +1,7 @@
 import click
 import pytest
 
-from husk.cli.kit.command import Command
+from husk.cli.kit.command import HuskCommand
 from husk.cli.kit.entry import enter
 
 OURS = ". See 'husk ours --help'"
@@ -12,7 +12,7 @@ def root() -> None:
     """All."""
 
 
-@root.command(cls=Command)
+@root.command(cls=HuskCommand)
 @click.option("--number", type=int)
 @click.argument("name")
 def ours(number: int, name: str) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from husk.cli.kit.templates import Template
+from husk.cli.kit.templates import FormatTemplate
 from husk.errors import InvalidParameter
 
 DOCUMENT = {
@@ -37,31 +37,31 @@ DOCUMENT = {
     ],
 )
 def test_what_is_written(template, told):
-    assert Template(template).fill(DOCUMENT) == told
+    assert FormatTemplate(template).fill(DOCUMENT) == told
 
 
 @pytest.mark.parametrize("template", ["{{nosuch .}}", "{{range .}}", "{{end}}", "{{.A .B}}", "{{|}}", "{{a-b}}"])
 def test_what_is_not_understood_is_said(template):
     with pytest.raises(InvalidParameter, match="template"):
-        Template(template)
+        FormatTemplate(template)
 
 
 def test_a_function_that_fails_says_where():
     with pytest.raises(InvalidParameter, match="error calling index"):
-        Template("{{index .Env 9}}").fill(DOCUMENT)
+        FormatTemplate("{{index .Env 9}}").fill(DOCUMENT)
     with pytest.raises(InvalidParameter, match="error calling json"):
-        Template("{{json json}}").fill(DOCUMENT)
+        FormatTemplate("{{json json}}").fill(DOCUMENT)
     with pytest.raises(InvalidParameter, match="error calling split"):
-        Template('{{split .State "a"}}').fill(DOCUMENT)
+        FormatTemplate('{{split .State "a"}}').fill(DOCUMENT)
 
 
 def test_a_misspelt_field_is_refused_and_one_that_may_be_missing_is_not():
     with pytest.raises(InvalidParameter, match="there is no 'Nope'"):
-        Template("{{.Nope}}").fill({"Id": "1"})
-    assert Template("{{.SizeRw}}").fill({"Id": "1"}) == "<no value>"
+        FormatTemplate("{{.Nope}}").fill({"Id": "1"})
+    assert FormatTemplate("{{.SizeRw}}").fill({"Id": "1"}) == "<no value>"
 
 
 @pytest.mark.parametrize("word", ["²", "--5", "9" * 5000])
 def test_what_only_looks_like_a_number_is_not_understood(word):
     with pytest.raises(InvalidParameter):
-        Template("{{ " + word + " }}")
+        FormatTemplate("{{ " + word + " }}")

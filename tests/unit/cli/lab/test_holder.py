@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from husk.cli.lab import holder, wires
-from husk.cli.lab.layout import Host, Lab
+from husk.cli.lab.layout import Lab, LabHost
 from husk.kernel import apart
 
 
@@ -35,7 +35,7 @@ class Children:
         self.ended: list[tuple[int, int]] = []
         self.failing = ""
 
-    def start(self, lab: Lab, host: Host, namespace: int) -> SimpleNamespace:
+    def start(self, lab: Lab, host: LabHost, namespace: int) -> SimpleNamespace:
         if host.name == self.failing:
             raise OSError(errno.ENOSPC, "no room")
         self.started.append(host.name)

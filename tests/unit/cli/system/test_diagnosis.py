@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from husk.cli.system.diagnosis import Facts, Reason, explain
+from husk.cli.system.diagnosis import ContainerFacts, Reason, explain
 
 HOST = {"Architecture": "x86_64"}
 IMAGE = {"Architecture": "amd64"}
@@ -23,7 +23,7 @@ def container(status: str = "exited", code: int = 0, **more: Any) -> dict[str, A
 
 
 def told(found: dict[str, Any], **more: Any) -> dict[str, Reason]:
-    return {reason.name: reason for reason in explain(Facts(found, more.pop("image", IMAGE), HOST, **more))}
+    return {reason.name: reason for reason in explain(ContainerFacts(found, more.pop("image", IMAGE), HOST, **more))}
 
 
 def test_one_that_runs() -> None:

@@ -5,7 +5,7 @@ import pytest
 from husk.client.client import Client
 from husk.dashboard.pages.terminal import _words
 from husk.dashboard.server import serve
-from husk.dashboard.site import Settings
+from husk.dashboard.site import DashboardSettings
 from husk.errors import InvalidParameter
 from tests.support.dashboard import WEB, Asker, Browser
 from tests.support.fake_engine import FakeEngine
@@ -29,7 +29,7 @@ async def test_a_page_of_another_site_opens_no_terminal(asker: Asker, engine: Fa
 
 
 async def test_read_only_opens_no_terminal(client: Client) -> None:
-    async with serve(client, Settings(address="127.0.0.1:0", read_only=True)) as dashboard:
+    async with serve(client, DashboardSettings(address="127.0.0.1:0", read_only=True)) as dashboard:
         browser = Browser(dashboard.site.link())
         asker = Asker(browser)
         await asyncio.to_thread(browser.sign_in)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.engine.containers.index import Exit, Index
+from husk.engine.containers.index import ContainerIndex, Exit
 from husk.engine.model.container import KIND, Container
 from husk.errors import Conflict, DiskFault, InvalidParameter, NotFound
 from husk.storage.state.store import Change, StateStore
@@ -16,11 +16,11 @@ from tests.unit.engine.records import container
 
 
 @pytest.fixture
-def index(state: StateStore) -> Index:
-    return Index(state, Tasks())
+def index(state: StateStore) -> ContainerIndex:
+    return ContainerIndex(state, Tasks())
 
 
-async def test_a_container_is_found_by_id_name_or_the_beginning_of_its_id(index: Index) -> None:
+async def test_a_container_is_found_by_id_name_or_the_beginning_of_its_id(index: ContainerIndex) -> None:
     index.reserve_name("web", "a1" * 32)
     web = await index.add(container("web", id="a1" * 32))
     await index.add(container("other", id="b2" * 32))
@@ -28,7 +28,7 @@ async def test_a_container_is_found_by_id_name_or_the_beginning_of_its_id(index:
         assert index.find(reference) is web
 
 
-async def test_a_name_comes_before_the_beginning_of_an_id(index: Index) -> None:
+async def test_a_name_comes_before_the_beginning_of_an_id(index: ContainerIndex) -> None:
     await index.add(container("x", id="ab" * 32))
     index.reserve_name("ab", "cd" * 32)
     named = await index.add(container("ab", id="cd" * 32))
@@ -36,14 +36,14 @@ async def test_a_name_comes_before_the_beginning_of_an_id(index: Index) -> None:
 
 
 @pytest.mark.parametrize("reference", ["", "web", "f", "a1a1"])
-async def test_what_is_not_there_is_named(index: Index, reference: str) -> None:
+async def test_what_is_not_there_is_named(index: ContainerIndex, reference: str) -> None:
     await index.add(container(id="a2" * 32))
     with pytest.raises(NotFound) as caught:
         index.find(reference)
     assert caught.value.message == f"No such container: {reference}"
 
 
-async def test_an_ambiguous_beginning_is_refused(index: Index) -> None:
+async def test_an_ambiguous_beginning_is_refused(index: ContainerIndex) -> None:
     await index.add(container(id="aa1" + "0" * 61))
     await index.add(container(id="aa2" + "0" * 61))
     with pytest.raises(InvalidParameter, match=r"^multiple IDs found with provided prefix: aa$"):
@@ -51,7 +51,7 @@ async def test_an_ambiguous_beginning_is_refused(index: Index) -> None:
     assert index.find("aa2").id.startswith("aa2")
 
 
-def test_a_name_is_taken_once(index: Index) -> None:
+def test_a_name_is_taken_once(index: ContainerIndex) -> None:
     assert index.reserve_name("/web", "1" * 64) == "web"
     with pytest.raises(Conflict) as caught:
         index.reserve_name("web", "2" * 64)
@@ -63,35 +63,35 @@ def test_a_name_is_taken_once(index: Index) -> None:
     assert index.reserve_name("web", "2" * 64) == "web"
 
 
-def test_a_reserved_name_has_no_container_yet(index: Index) -> None:
+def test_a_reserved_name_has_no_container_yet(index: ContainerIndex) -> None:
     index.reserve_name("web", "1" * 64)
     with pytest.raises(NotFound):
         index.find("web")
 
 
 @pytest.mark.parametrize("name", ["a", "-a", "_a", "a b", "a/b", "//ab", "é1", "ab\n", "/"])
-def test_a_name_docker_would_refuse_is_refused_in_its_words(index: Index, name: str) -> None:
+def test_a_name_docker_would_refuse_is_refused_in_its_words(index: ContainerIndex, name: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         index.reserve_name(name, "1" * 64)
     assert caught.value.message == f"Invalid container name ({name}), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed"
 
 
-def test_who_has_no_name_gets_one(index: Index) -> None:
+def test_who_has_no_name_gets_one(index: ContainerIndex) -> None:
     names = {index.reserve_name("", str(number) * 64) for number in range(10)}
     assert len(names) == 10
 
 
-async def test_the_next_daemon_finds_what_was_saved(index: Index, state: StateStore) -> None:
+async def test_the_next_daemon_finds_what_was_saved(index: ContainerIndex, state: StateStore) -> None:
     index.reserve_name("web", "a" * 64)
     web = await index.add(container("web", id="a" * 64))
     await index.save(web, but(web.record, restart_count=7))
-    again = Index(state, Tasks())
+    again = ContainerIndex(state, Tasks())
     assert again.find("web").record == web.record and web.record.restart_count == 7
     with pytest.raises(Conflict):
         again.reserve_name("web", "b" * 64)
 
 
-async def test_deleting_frees_id_and_name(index: Index, state: StateStore) -> None:
+async def test_deleting_frees_id_and_name(index: ContainerIndex, state: StateStore) -> None:
     index.reserve_name("web", "a" * 64)
     web = await index.add(container("web", id="a" * 64))
     await index.delete(web)
@@ -101,16 +101,16 @@ async def test_deleting_frees_id_and_name(index: Index, state: StateStore) -> No
     assert index.reserve_name("web", "b" * 64) == "web"
 
 
-async def test_renaming_frees_the_old_name(index: Index, state: StateStore) -> None:
+async def test_renaming_frees_the_old_name(index: ContainerIndex, state: StateStore) -> None:
     index.reserve_name("old", "a" * 64)
     web = await index.add(container("old", id="a" * 64))
     await index.rename(web, index.reserve_name("new", web.id))
     assert index.find("new") is web
     assert index.reserve_name("old", "b" * 64) == "old"
-    assert Index(state, Tasks()).find("new").record.name == "new"
+    assert ContainerIndex(state, Tasks()).find("new").record.name == "new"
 
 
-async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, state: FullStore) -> None:
+async def test_a_rename_that_cannot_be_written_did_not_happen(index: ContainerIndex, state: FullStore) -> None:
     index.reserve_name("old", "a" * 64)
     web = await index.add(container("old", id="a" * 64))
     before, state.full = web.record, True
@@ -120,7 +120,7 @@ async def test_a_rename_that_cannot_be_written_did_not_happen(index: Index, stat
     assert index.reserve_name("new", "b" * 64) == "new"
 
 
-async def test_what_is_written_ahead_is_believed_later(index: Index, state: FullStore) -> None:
+async def test_what_is_written_ahead_is_believed_later(index: ContainerIndex, state: FullStore) -> None:
     web = await index.add(container("web"))
     before, after = web.record, but(web.record, restart_count=1)
     await index.save(web, after, ahead=True)
@@ -133,7 +133,7 @@ async def test_what_is_written_ahead_is_believed_later(index: Index, state: Full
     assert web.record is web.draft.record is after
 
 
-async def test_what_the_store_does_not_take_is_not_there(index: Index, state: FullStore) -> None:
+async def test_what_the_store_does_not_take_is_not_there(index: ContainerIndex, state: FullStore) -> None:
     state.full = True
     with pytest.raises(DiskFault):
         await index.add(container("web"))
@@ -142,7 +142,7 @@ async def test_what_the_store_does_not_take_is_not_there(index: Index, state: Fu
         index.find("web")
 
 
-async def test_a_rename_whose_caller_is_cancelled_has_happened(index: Index, state: StateStore) -> None:
+async def test_a_rename_whose_caller_is_cancelled_has_happened(index: ContainerIndex, state: StateStore) -> None:
     index.reserve_name("old", "a" * 64)
     web = await index.add(container("old", id="a" * 64))
     renaming = asyncio.get_running_loop().create_task(index.rename(web, index.reserve_name("new", web.id)))
@@ -155,13 +155,13 @@ async def test_a_rename_whose_caller_is_cancelled_has_happened(index: Index, sta
     assert [record.name for record in state.records(KIND, Container).values()] == ["new"]
 
 
-def test_an_id_is_never_taken_for_a_number(index: Index) -> None:
+def test_an_id_is_never_taken_for_a_number(index: ContainerIndex) -> None:
     ids = {index.new_id() for _ in range(100)}
     assert len(ids) == 100
     assert all(len(i) == 64 and not i[:12].isdigit() for i in ids)
 
 
-async def test_every_waiter_hears_of_the_next_exit(index: Index) -> None:
+async def test_every_waiter_hears_of_the_next_exit(index: ContainerIndex) -> None:
     web = await index.add(container())
     waiters = [web.next_exit(), web.next_exit()]
     gone = web.removal()
@@ -174,7 +174,7 @@ async def test_every_waiter_hears_of_the_next_exit(index: Index) -> None:
     assert (await gone, await later) == (Exit(0), Exit(0))
 
 
-async def test_a_new_record_whose_maker_is_cancelled_is_taken_back(state: StateStore, index: Index) -> None:
+async def test_a_new_record_whose_maker_is_cancelled_is_taken_back(state: StateStore, index: ContainerIndex) -> None:
     held = threading.Event()
     state._thread.submit(held.wait)
     work = index.add(container("web", id="a1" * 32), Change("volume", "v", b"{}"))
@@ -189,7 +189,7 @@ async def test_a_new_record_whose_maker_is_cancelled_is_taken_back(state: StateS
 
 
 async def test_one_that_ends_with_the_engine_is_not_written_until_it_is_to_stay(
-    index: Index, state: StateStore
+    index: ContainerIndex, state: StateStore
 ) -> None:
     index.reserve_name("brief", "a1" * 32)
     brief = index.add_fleeting(container("brief", id="a1" * 32))

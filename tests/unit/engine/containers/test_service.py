@@ -9,7 +9,7 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.create import Creator
-from husk.engine.containers.index import Index
+from husk.engine.containers.index import ContainerIndex
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import KIND
 from husk.engine.model.container_config import HostConfig
@@ -29,7 +29,7 @@ from tests.unit.engine.records import container
 async def test_a_change_that_waited_for_a_removal_brings_nothing_back(
     state: StateStore, change: Callable[[Containers], Coroutine[object, object, None]]
 ) -> None:
-    index = Index(state, Tasks())
+    index = ContainerIndex(state, Tasks())
     unused: dict[str, Any] = dict.fromkeys(
         ("lifecycle", "stopper", "pauser", "remover", "assembly", "images", "monitor", "publish")
     )

@@ -6,10 +6,10 @@ import pytest
 
 from husk.engine.containers import stats
 from husk.engine.containers.index import Exit, Instance
-from husk.engine.containers.stats import Mode, Sample, Statistics
+from husk.engine.containers.stats import Mode, Statistics, StatsSample
 from husk.engine.model.container_config import HostConfig
 from husk.runtime.assembly import usage as usages
-from husk.runtime.assembly.usage import CPU, Interface, Usage
+from husk.runtime.assembly.usage import CPU, Interface, MemoryUsage, ResourceUsage
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -21,9 +21,11 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The control groups that were read; each reading has used one nanosecond more."""
     read: list[str] = []
 
-    def usage(path: str) -> Usage:
+    def usage(path: str) -> ResourceUsage:
         read.append(path)
-        return Usage(cpu=CPU(total=len(read)), memory=usages.Memory(), pids=1, pids_limit=0, block={}, cgroup_v2=True)
+        return ResourceUsage(
+            cpu=CPU(total=len(read)), memory=MemoryUsage(), pids=1, pids_limit=0, block={}, cgroup_v2=True
+        )
 
     monkeypatch.setattr(stats, "PERIOD", 0.001)
     monkeypatch.setattr(usages, "usage", usage)
@@ -31,7 +33,7 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield read
 
 
-async def samples(room: Room, instance: Instance, mode: Mode) -> list[Sample]:
+async def samples(room: Room, instance: Instance, mode: Mode) -> list[StatsSample]:
     found = Statistics(room.index, room.host.paths).samples(instance.id, mode)
     return [one async for one in found]
 
@@ -55,7 +57,7 @@ async def test_once_has_the_reading_before_it(room: Room, counters: list[str]) -
 
 async def test_a_stream_lasts_until_the_container_is_removed(room: Room) -> None:
     instance = await room.started(container())
-    seen: list[Sample] = []
+    seen: list[StatsSample] = []
     async for sample in Statistics(room.index, room.host.paths).samples(instance.id, "stream"):
         seen.append(sample)
         if len(seen) == 3:
@@ -67,7 +69,7 @@ async def test_a_stream_lasts_until_the_container_is_removed(room: Room) -> None
 async def test_one_that_does_not_run_uses_nothing(room: Room, mode: Mode, counters: list[str]) -> None:
     instance = await room.add(container())
     (only,) = await samples(room, instance, mode)
-    assert only == Sample(instance.record)
+    assert only == StatsSample(instance.record)
     assert counters == []
 
 

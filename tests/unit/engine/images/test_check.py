@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from husk.engine.images.check import Records, Verdict, judge, pulled_names
+from husk.engine.images.check import ImageFindings, Records, judge, pulled_names
 from husk.engine.model.container import Container
 from husk.engine.model.image import Image
 from husk.storage.check import BlobFacts, LayerFacts
@@ -35,12 +35,12 @@ class Case:
         self.names = {NAME: self.image.id}
         self.containers: list[Container] = []
 
-    def judge(self, busy: Callable[[Container], bool] = lambda container: False) -> Verdict:
+    def judge(self, busy: Callable[[Container], bool] = lambda container: False) -> ImageFindings:
         return judge(Records({self.image.id: self.image}, self.names, self.containers), self.blobs, self.layers, busy)
 
 
 def test_a_sound_store_has_no_problems():
-    assert Case().judge() == Verdict()
+    assert Case().judge() == ImageFindings()
 
 
 def test_a_damaged_directory_is_unpacked_again_unless_somebody_runs_on_it():

@@ -2,7 +2,7 @@
 
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.history import UNKNOWN, history_of
-from husk.engine.model.image import History, Image
+from husk.engine.model.image import HistoryEntry, Image
 from husk.registry.reference import parse
 from husk.storage.layers.store import Layer
 from tests.support.but import but
@@ -15,13 +15,17 @@ def layer(chain: str) -> Layer | None:
     return Layer(chain, chain, "", chain, LAYERS[chain], "", 0, "") if chain in LAYERS else None
 
 
-async def put(catalog: ImageCatalog, name: str, chain: list[str], steps: list[History], parent: str = "") -> Image:
+async def put(catalog: ImageCatalog, name: str, chain: list[str], steps: list[HistoryEntry], parent: str = "") -> Image:
     one = but(image(name, parent=parent), chain_ids=chain, history=steps)
     await catalog.add(one, parse(f"{name}:1"))
     return one
 
 
-FIRST, EMPTY, LAST = History(created_by="ADD x"), History(created_by="ENV A=1", empty_layer=True), History(comment="c")
+FIRST, EMPTY, LAST = (
+    HistoryEntry(created_by="ADD x"),
+    HistoryEntry(created_by="ENV A=1", empty_layer=True),
+    HistoryEntry(comment="c"),
+)
 
 
 async def test_the_newest_step_is_first_and_empty_ones_add_nothing(catalog: ImageCatalog) -> None:

@@ -15,7 +15,7 @@ from husk.engine.images.make import (
     require_layers,
 )
 from husk.engine.model.container_config import ContainerConfig
-from husk.engine.model.image import History, ImageConfig, RootFS
+from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 from husk.errors import InvalidParameter
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.store import Layer
@@ -103,7 +103,7 @@ def test_only_layers_make_a_root_file_system() -> None:
 
 
 def test_the_last_step_s_comment_is_the_image_s() -> None:
-    steps = [History(comment="first"), History(comment="last")]
+    steps = [HistoryEntry(comment="first"), HistoryEntry(comment="last")]
     assert image_record(A, ImageConfig(history=steps), size=0, manifest=None).comment == "last"
     assert image_record(A, ImageConfig(comment="own", history=steps), size=0, manifest=None).comment == "own"
 

@@ -7,7 +7,7 @@ import pytest
 
 from husk.engine.images.catalog import ImageCatalog
 from husk.engine.images.prune import Pruner
-from husk.engine.images.remove import Remover
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.store import ImageStore
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import ContainerConfig
@@ -63,7 +63,7 @@ class Shelf:
             containers=lambda: self.containers,
             events=events,
         )
-        self.pruner = Pruner(store, Remover(store))
+        self.pruner = Pruner(store, ImageRemover(store))
 
     async def put(self, name: str, *names: str, parent: str = "", labels: dict[str, str] | None = None) -> Image:
         one = image(name, parent=parent, labels=labels)

@@ -10,8 +10,8 @@ import pytest
 
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.make import make_image as make_own
-from husk.engine.images.push import Pusher, Upload
-from husk.engine.images.remove import Remover
+from husk.engine.images.push import PushedContent, Pusher
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.store import PACKED
 from husk.engine.model.image import ImageConfig, Pushed, PushedInsteadOfIndex, RootFS
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault
@@ -155,7 +155,7 @@ async def test_what_became_of_layers_that_are_gone_is_forgotten(push: Push, shel
     await push("app", "1")
     await push.pusher.collect()
     assert shelf.state.has(PACKED)
-    await Remover(shelf.store).remove("app:1", True, False, ())
+    await ImageRemover(shelf.store).remove("app:1", True, False, ())
     await push.pusher.collect()
     assert not shelf.state.has(PACKED)
 
@@ -234,7 +234,7 @@ async def test_an_image_removed_while_it_is_pushed_still_arrives_whole(push: Pus
     original = push.server.put_manifest
 
     async def put_manifest(reference: str, body: bytes, media_type: str, on_retry: object = None) -> None:
-        await Remover(shelf.store).remove("app:1", False, False, ())
+        await ImageRemover(shelf.store).remove("app:1", False, False, ())
         await original(reference, body, media_type)
 
     push.server.put_manifest = put_manifest  # type: ignore[method-assign]
@@ -250,7 +250,7 @@ async def test_a_result_of_a_build_goes_out_as_it_is(push: Push, shelf: Shelf) -
         await shelf.blobs.put(body)
     packed = Descriptor(media_type="m", digest=OWN.layer_digests[0], size=len(OWN.blobs[OWN.layer_digests[0]]))
     config = Descriptor(digest=OWN.config_digest, size=len(OWN.blobs[OWN.config_digest]))
-    upload = Upload(parse("team/app:1"), [(packed, layer)], [config], [("1", OWN.manifest, OWN.media_type)])
+    upload = PushedContent(parse("team/app:1"), [(packed, layer)], [config], [("1", OWN.manifest, OWN.media_type)])
     await push.pusher.upload(upload, None, shelf.told.append)
     assert push.server.manifests == {"1": (OWN.manifest, OWN.media_type)} and push.server.blobs == OWN.blobs
     assert [(event.action, event.actor_id) for event in shelf.happened] == [("push", "team/app:1")]

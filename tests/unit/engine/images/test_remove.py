@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from husk.engine.images.catalog import ImageCatalog
-from husk.engine.images.remove import Remover
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.store import ImageStore, Pins
 from husk.engine.model.container import Container
 from husk.engine.model.events import Events
@@ -53,7 +53,7 @@ class Shelf:
             pins=self.pins,
         )
         self.events = store.events
-        self.remover = Remover(store)
+        self.remover = ImageRemover(store)
 
     async def put(self, name: str, *names: str, parent: str = "") -> Image:
         one = image(name, parent=parent)

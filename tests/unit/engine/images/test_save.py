@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from husk.engine.images.load import Loader
-from husk.engine.images.remove import Remover
+from husk.engine.images.remove import ImageRemover
 from husk.engine.images.save import Saver
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Platform
@@ -128,7 +128,7 @@ async def test_an_image_removed_meanwhile_is_still_written_and_then_goes(shelf: 
     image = await shelf.add(OWN, "app:1")
     async with aclosing(Saver(shelf.store).save(["app:1"])) as pieces:
         parts = [await anext(pieces)]
-        await Remover(shelf.store).remove("app:1", False, False, ())
+        await ImageRemover(shelf.store).remove("app:1", False, False, ())
         assert shelf.catalog.get(image.id) is None and image.chain_ids[0] in shelf.layers.records
         parts += [piece async for piece in pieces]
     assert files_of(b"".join(parts))[path(OWN.layer_digests[0])] == OWN.blobs[OWN.layer_digests[0]]
@@ -148,7 +148,7 @@ async def test_what_was_saved_loads_again_as_it_was(shelf: Shelf, tmp_path: obje
     index = await shelf.add_index([OWN, OTHER], "both:1")
     async with aclosing(Saver(shelf.store).save(["both:1"])) as pieces:
         archive = b"".join([piece async for piece in pieces])
-    await Remover(shelf.store).remove("both:1", True, False, ())
+    await ImageRemover(shelf.store).remove("both:1", True, False, ())
     assert len(shelf.catalog) == 0 and own.chain_id not in shelf.store.pins
 
     async def arriving() -> object:

@@ -1,13 +1,13 @@
 """A message and a container for tests of what receivers of logs are sent."""
 
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.engine.logs.records import STDOUT, LogRecord
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, HostConfig, LogConfig
 
 TIME = 1_700_000_000_123_456_789
 STAMP = b"2023-11-14T22:13:20.123456789Z"
-HI = Message(TIME, STDOUT, b"hi")
+HI = LogMessage(TIME, STDOUT, b"hi")
 
 
 def container(driver: str = "json-file", **options: str) -> Container:

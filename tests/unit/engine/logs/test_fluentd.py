@@ -3,14 +3,14 @@
 import msgspec
 
 from husk.engine.logs import fluentd
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.engine.logs.records import STDERR
 from tests.unit.engine.logs.samples import HI, TIME, container
 
 
 def test_fluentd_packets() -> None:
     receiver = fluentd.receiver(container("fluentd"), {"tag": "x.{{.Name}}", "fluentd-sub-second-precision": "true"})
-    (packet,) = receiver.encode([HI, Message(TIME, STDERR, b"\xff", partial=True)])
+    (packet,) = receiver.encode([HI, LogMessage(TIME, STDERR, b"\xff", partial=True)])
     tag, events = msgspec.msgpack.decode(packet)
     assert tag == "x.box"
     (first, one), (_, two) = events

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers, forwarding
 from husk.engine.logs.forwarding import Forwarder
-from husk.engine.logs.receivers import Receiver
+from husk.engine.logs.receivers import LogReceiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
-from husk.runtime.logs.transport import Address, Touch
+from husk.runtime.logs.transport import ReceiverAddress, Touch
 from tests.support.but import but
 from tests.unit.engine.logs.samples import STAMP, container
 
 T = TypeVar("T")
-WHERE = Address("tcp", "192.0.2.1", 514)
+WHERE = ReceiverAddress("tcp", "192.0.2.1", 514)
 
 
 class Box:
@@ -53,13 +53,13 @@ class FakeReceiver:
         self.away = self.silent = False
         self.connections = 0
         self.acknowledged: list[bytes] = []
-        self.receiver: Receiver | None = Receiver(WHERE, lambda messages: [message.text for message in messages])
+        self.receiver: LogReceiver | None = LogReceiver(WHERE, lambda messages: [message.text for message in messages])
         monkeypatch.setattr("husk.engine.logs.forwarding.connect", self.connect)
         monkeypatch.setattr(forwarding, "_FIRST_PAUSE", 0.001)
         monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
         monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)
 
-    async def connect(self, address: Address, touch: Touch) -> "FakeReceiver":
+    async def connect(self, address: ReceiverAddress, touch: Touch) -> "FakeReceiver":
         if self.silent:
             raise Unavailable("/hung does not answer")
         if self.away:
@@ -187,7 +187,9 @@ async def test_a_container_that_is_removed_takes_the_rest_with_it(
 
 
 async def test_a_word_that_was_asked_for_is_waited_for(house: House, receiver: FakeReceiver) -> None:
-    receiver.receiver = Receiver(WHERE, lambda messages: [m.text for m in messages], acknowledges=lambda p: b"ok " + p)
+    receiver.receiver = LogReceiver(
+        WHERE, lambda messages: [m.text for m in messages], acknowledges=lambda p: b"ok " + p
+    )
     house.box.write("one")
     house.forwarder.resume([house.box])
     await house.sent()
@@ -200,7 +202,7 @@ async def test_a_container_does_not_start_without_its_receiver(house: House, rec
     receiver.away = True
     with pytest.raises(SystemFault, match=r"failed to initialize logging driver: dial tcp .* connection refused"):
         await house.forwarder.starting(house.box)
-    receiver.receiver = Receiver(WHERE, lambda messages: [], waits=False)
+    receiver.receiver = LogReceiver(WHERE, lambda messages: [], waits=False)
     await house.forwarder.starting(house.box)
 
 

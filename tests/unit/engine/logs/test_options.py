@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.engine.logs.options import Keeping, check, keeping, readable, size
+from husk.engine.logs.options import LogRetention, check, keeping, readable, size
 from husk.errors import InvalidParameter, NotImplementedYet
 
 MB = 1024 * 1024
@@ -11,29 +11,29 @@ MB = 1024 * 1024
 @pytest.mark.parametrize(
     ("driver", "options", "kept"),
     [
-        ("json-file", {}, Keeping()),
-        ("json-file", {"max-size": "10m"}, Keeping(10 * MB, 1)),
+        ("json-file", {}, LogRetention()),
+        ("json-file", {"max-size": "10m"}, LogRetention(10 * MB, 1)),
         (
             "json-file",
             {"max-size": "10m", "max-file": "3", "compress": "true"},
-            Keeping(10 * MB, 3, True),
+            LogRetention(10 * MB, 3, True),
         ),
-        ("local", {}, Keeping(20 * MB, 5, True)),
-        ("local", {"max-size": "1k", "max-file": "1", "compress": "0"}, Keeping(1024, 1)),
-        ("syslog", {}, Keeping(20 * MB, 5, True)),
-        ("gelf", {"cache-max-size": "1m", "cache-max-file": "2"}, Keeping(MB, 2, True)),
-        ("none", {}, Keeping()),
+        ("local", {}, LogRetention(20 * MB, 5, True)),
+        ("local", {"max-size": "1k", "max-file": "1", "compress": "0"}, LogRetention(1024, 1)),
+        ("syslog", {}, LogRetention(20 * MB, 5, True)),
+        ("gelf", {"cache-max-size": "1m", "cache-max-file": "2"}, LogRetention(MB, 2, True)),
+        ("none", {}, LogRetention()),
     ],
 )
-def test_what_is_kept(driver: str, options: dict[str, str], kept: Keeping) -> None:
+def test_what_is_kept(driver: str, options: dict[str, str], kept: LogRetention) -> None:
     check(driver, options)
     assert keeping(driver, options) == kept
 
 
 def test_one_file_becomes_two_of_half_the_size() -> None:
-    assert Keeping(100, 1).in_parts() == Keeping(50, 2)
-    assert Keeping(100, 2, True).in_parts() == Keeping(100, 2, True)
-    assert Keeping().in_parts().max_size == 0
+    assert LogRetention(100, 1).in_parts() == LogRetention(50, 2)
+    assert LogRetention(100, 2, True).in_parts() == LogRetention(100, 2, True)
+    assert LogRetention().in_parts().max_size == 0
 
 
 @pytest.mark.parametrize(

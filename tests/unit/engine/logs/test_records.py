@@ -12,7 +12,7 @@ from husk.engine.logs.records import (
     Columns,
     LogQuery,
     LogRecord,
-    Selection,
+    RecordSelection,
     take_apart,
 )
 from husk.engine.model.clock import rfc3339
@@ -123,7 +123,7 @@ def test_what_a_container_writes_is_never_taken_for_a_record(data: bytes) -> Non
     ],
 )
 def test_a_selection_takes_its_records(query: LogQuery, expected: list[bytes], past: bool) -> None:
-    selection = Selection(query)
+    selection = RecordSelection(query)
     lines = take_apart(LOG, times=selection.needs_times)
     assert selection.past(lines) == past
     chosen = selection.select(lines)
@@ -150,7 +150,7 @@ def test_a_clock_that_leaves_utc_in_the_middle_of_a_log_keeps_every_time() -> No
 
 def test_a_line_is_of_the_time_when_it_began_wherever_the_log_is_cut() -> None:
     def chosen(*blocks: bytes) -> list[bytes]:
-        selection = Selection(LogQuery(since_ns=2))
+        selection = RecordSelection(LogQuery(since_ns=2))
         return [data for block in blocks for data in selection.select(take_apart(block)).data]
 
     def record(moment: int, kind: str, data: str) -> bytes:

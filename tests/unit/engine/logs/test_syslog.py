@@ -6,7 +6,7 @@ import time
 import pytest
 
 from husk.engine.logs import syslog
-from husk.engine.logs.messages import Message
+from husk.engine.logs.messages import LogMessage
 from husk.engine.logs.records import STDERR
 from tests.unit.engine.logs.samples import HI, TIME
 
@@ -25,7 +25,7 @@ def test_syslog(form: str, pattern: bytes, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_syslog_in_its_newer_form() -> None:
     pid = os.getpid()
-    error = Message(TIME, STDERR, b"no")
+    error = LogMessage(TIME, STDERR, b"no")
     assert syslog.line(error, "rfc5424", 16, "t", "h") == b"<131>1 2023-11-14T22:13:20Z h t %d t - no\n" % pid
     micro = b"<131>1 2023-11-14T22:13:20.123456Z h t %d t - no\n" % pid
     assert syslog.line(error, "rfc5424micro", 16, "t", "h") == micro

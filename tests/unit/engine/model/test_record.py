@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from husk.engine.images.held import Held
+from husk.engine.images.held import HeldLayer
 from husk.engine.images.index import ImageIndex
 from husk.engine.model.container import Container, State
 from husk.engine.model.image import Image
@@ -16,7 +16,7 @@ from husk.engine.model.volume import Volume
 from husk.storage.layers.store import Layer
 from tests.unit.engine.records import container
 
-RECORDS = (Container, Image, ImageIndex, Network, Volume, Layer, Held)
+RECORDS = (Container, Image, ImageIndex, Network, Volume, Layer, HeldLayer)
 
 
 def parts(kind: object) -> Iterator[type[msgspec.Struct]]:

@@ -11,7 +11,7 @@ from husk.engine.model.network import Network
 from husk.engine.networks.balancing import Balancing, VirtualService
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.network.balance import NOTHING, Balance, BalancedPort
-from husk.network.ports import PortRequest, Ports, PortTaken, PublishedPort, Target
+from husk.network.ports import HostPorts, PortRequest, PortTaken, PortTarget, PublishedPort
 
 
 class FakePorts:
@@ -19,7 +19,7 @@ class FakePorts:
         self.held: list[PublishedPort] = []
         self.others: set[int] = set()
 
-    def take(self, requests: Sequence[PortRequest], target: Target) -> list[PublishedPort]:
+    def take(self, requests: Sequence[PortRequest], target: PortTarget) -> list[PublishedPort]:
         [request] = requests
         if request.first in self.others:
             raise PortTaken(f"port {request.first} is already allocated")
@@ -40,7 +40,7 @@ class House:
             driver = cast(Any, SimpleNamespace(interface=f"br-{name}")) if name == "lan" else None
             self.roster.by_name[name] = LiveNetwork(record, driver)
         self.written: list[Balance] = []
-        self.balancing = Balancing(self.roster, cast(Ports, self.ports), "table")
+        self.balancing = Balancing(self.roster, cast(HostPorts, self.ports), "table")
         self.balancing.balancer = cast(Any, SimpleNamespace(change=self.written.append))
 
 

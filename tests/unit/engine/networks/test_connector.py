@@ -23,7 +23,7 @@ from husk.engine.networks.sharing import Occupant
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.network import sandbox
 from husk.network.endpoint import EndpointOptions
-from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
+from husk.network.ports import PortRequest, PortTaken, PortTarget, PublishedPort
 from husk.network.provision import BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 from tests.support.but import but
@@ -65,7 +65,7 @@ class FakePorts:
         self.held: list[PublishedPort] = []
         self.taken: set[int] = set()
 
-    def taking(self, requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+    def taking(self, requests: Sequence[PortRequest], target: PortTarget, taken: list[PublishedPort]) -> Iterator[None]:
         made = [PublishedPort("tcp", "0.0.0.0", 8080, target.at("0.0.0.0")[0], 80) for _ in requests]
         if any(port.host_port in self.taken for port in made):
             raise PortTaken("Bind for 0.0.0.0:8080 failed: port is already allocated")

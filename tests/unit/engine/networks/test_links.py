@@ -1,8 +1,8 @@
 """Words to a container about those it is linked to."""
 
-from husk.engine.networks.links import Link, environment
+from husk.engine.networks.links import ContainerLink, environment
 
-DB = Link("my-db", "web", "db", "0123456789ab", "172.17.0.2", (), ("A=1", "HOME=/x", "PATH=/y", "EMPTY"))
+DB = ContainerLink("my-db", "web", "db", "0123456789ab", "172.17.0.2", (), ("A=1", "HOME=/x", "PATH=/y", "EMPTY"))
 
 
 def test_without_ports_the_name_and_the_variables():

@@ -9,10 +9,10 @@ from husk.aio.tasks import Tasks
 from husk.engine.model.network import MTU, Network
 from husk.engine.networks import overlays as overlays_module
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.overlays import Overlays, Underlay, Way, encrypted, interface_of
+from husk.engine.networks.overlays import Overlays, OverlayWay, Underlay, encrypted, interface_of
 from husk.errors import SystemFault, Unavailable
 from husk.network import host, overlay, senders
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 from husk.network.settings import TunnelSettings
 from husk.network.wireguard import tunnel
 from husk.network.wireguard.parties import Mesh
@@ -20,8 +20,8 @@ from husk.network.wireguard.parties import Mesh
 MESH = Mesh("fe80::1")
 UNDERLAY = Underlay("192.0.2.1", 4789, MESH)
 TUNNEL = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
-PEERS = (Peer("10.0.9.6", "02:42:0a:00:09:06", "192.0.2.2"),)
-WAY = Way(4097, "10.0.9.254", PEERS)
+PEERS = (OverlayPeer("10.0.9.6", "02:42:0a:00:09:06", "192.0.2.2"),)
+WAY = OverlayWay(4097, "10.0.9.254", PEERS)
 
 
 class Driver:
@@ -64,7 +64,7 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.
             found.append(("open", settings.interface, settings.link or settings.local, settings.mtu))
             return cls(settings)
 
-        async def tell(self, peers: tuple[Peer, ...]) -> int:
+        async def tell(self, peers: tuple[OverlayPeer, ...]) -> int:
             if "peers" in broken:
                 raise OSError("no room")
             found.append(("tell", self.settings.interface, len(peers)))
@@ -125,7 +125,7 @@ def done(monkeypatch: pytest.MonkeyPatch, broken: set[str], taken: list[senders.
 
     monkeypatch.setattr(overlays_module, "SenderRules", Rules)
     monkeypatch.setattr(overlays_module, "Deletions", Watch)
-    monkeypatch.setattr(tunnel, "Tunnel", Guard)
+    monkeypatch.setattr(tunnel, "WireguardTunnel", Guard)
     monkeypatch.setattr(host, "remove", lambda interface, owner: found.append(("remove", interface, owner)))
     return found
 
@@ -144,7 +144,7 @@ def id_of(name: str) -> str:
 
 async def test_a_network_is_opened_once_and_told_what_is_new(done):
     networks = overlays(done, a={})
-    for way in (WAY, WAY, Way(WAY.vni, WAY.own, ())):
+    for way in (WAY, WAY, OverlayWay(WAY.vni, WAY.own, ())):
         await networks.apply(UNDERLAY, {id_of("a"): way, id_of("elsewhere"): way})
     name = "vx-a00000000000"
     first = [("fit", 1450), ("open", name, "192.0.2.1", 1450), ("tell", name, 1)]
@@ -156,7 +156,7 @@ async def test_peers_that_were_told_by_half_are_told_again(done, broken):
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
     broken.add("peers")
     with pytest.raises(OSError, match="no room"):
-        await networks.apply(UNDERLAY, {id_of("a"): Way(WAY.vni, WAY.own, ())})
+        await networks.apply(UNDERLAY, {id_of("a"): OverlayWay(WAY.vni, WAY.own, ())})
     broken.clear()
     done.clear()
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
@@ -218,7 +218,7 @@ async def test_a_bridge_that_is_missing_keeps_no_other_from_being_mended(done, b
 async def test_another_number_opens_it_anew(done):
     networks = overlays(done, a={})
     await networks.apply(UNDERLAY, {id_of("a"): WAY})
-    await networks.apply(UNDERLAY, {id_of("a"): Way(4098, WAY.own, PEERS)})
+    await networks.apply(UNDERLAY, {id_of("a"): OverlayWay(4098, WAY.own, PEERS)})
     assert [what[0] for what in done].count("open") == 2
     done.clear()
     networks.mend()
@@ -330,10 +330,10 @@ async def test_a_network_that_ends_takes_its_interface_along_whoever_made_it(don
 
 async def test_packets_are_taken_from_the_hosts_of_a_network_alone(done, taken):
     networks = overlays(done, a={}, b={"encrypted": ""})
-    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): Way(4098, WAY.own, PEERS)})
+    await networks.apply(UNDERLAY, {id_of("a"): WAY, id_of("b"): OverlayWay(4098, WAY.own, PEERS)})
     # What is encrypted comes by the tunnel, whose rules are its own.
     assert taken == [senders.Senders(4789, "192.0.2.1", ((4097, frozenset({"192.0.2.2"})),))]
-    await networks.apply(UNDERLAY, {id_of("a"): Way(WAY.vni, WAY.own, ())})
+    await networks.apply(UNDERLAY, {id_of("a"): OverlayWay(WAY.vni, WAY.own, ())})
     assert taken[-1] == senders.Senders(4789, "192.0.2.1", ((4097, frozenset()),))
     await networks.close([networks._roster.by_name["a"].record])
     assert None not in taken, "the interface stays, and so do its rules"
@@ -344,9 +344,9 @@ async def test_packets_are_taken_from_the_hosts_of_a_network_alone(done, taken):
 
 async def test_a_host_of_the_other_version_of_ip_is_told_of_once(done, caplog):
     networks = overlays(done, a={})
-    peers = (*PEERS, Peer("10.0.9.7", "02:42:0a:00:09:07", "2001:db8::2"))
+    peers = (*PEERS, OverlayPeer("10.0.9.7", "02:42:0a:00:09:07", "2001:db8::2"))
     for own in ("10.0.9.254", "10.0.9.253"):
-        await networks.apply(UNDERLAY, {id_of("a"): Way(4097, own, peers)})
+        await networks.apply(UNDERLAY, {id_of("a"): OverlayWay(4097, own, peers)})
     assert caplog.text.count("do not lead to 2001:db8::2: this host has no such address") == 1
 
 

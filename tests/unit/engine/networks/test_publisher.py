@@ -13,7 +13,7 @@ from husk.engine.model.network import Network
 from husk.engine.networks.departures import Departures
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.publisher import NoConnectivity, Publisher
-from husk.network.ports import PortRequest, PortTaken, PublishedPort, Target
+from husk.network.ports import PortRequest, PortTaken, PortTarget, PublishedPort
 from tests.unit.engine.records import container
 
 
@@ -23,7 +23,7 @@ class FakePorts:
     def __init__(self) -> None:
         self.held: list[PublishedPort] = []
 
-    def taking(self, requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+    def taking(self, requests: Sequence[PortRequest], target: PortTarget, taken: list[PublishedPort]) -> Iterator[None]:
         if self.held:
             raise PortTaken("Bind for 0.0.0.0:8080 failed: port is already allocated")
         self.held = [PublishedPort("tcp", "0.0.0.0", 8080, target.at("0.0.0.0")[0], 80) for _ in requests]
@@ -109,7 +109,7 @@ async def test_a_running_container_of_an_earlier_daemon_keeps_its_ports() -> Non
 async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
-    def taking(requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+    def taking(requests: Sequence[PortRequest], target: PortTarget, taken: list[PublishedPort]) -> Iterator[None]:
         for one in requests:
             made = PublishedPort("tcp", "0.0.0.0", one.first, "10.0.0.2", one.container_port)
             world.ports.held.append(made)
@@ -139,7 +139,7 @@ async def test_thousands_of_ports_leave_others_their_turn(monkeypatch: pytest.Mo
 async def test_of_many_ports_none_is_held_when_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
 
-    def taking(requests: Sequence[PortRequest], target: Target, taken: list[PublishedPort]) -> Iterator[None]:
+    def taking(requests: Sequence[PortRequest], target: PortTarget, taken: list[PublishedPort]) -> Iterator[None]:
         for one in requests:
             if one.first == 1000:
                 raise PortTaken("Bind for 0.0.0.0:1000 failed: port is already allocated")

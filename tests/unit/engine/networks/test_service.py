@@ -101,7 +101,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     monkeypatch.setattr(module, "Firewall", made.firewall)
     monkeypatch.setattr(module, "Guardian", lambda guarded: SimpleNamespace(open=lambda: None, close=_nothing))
     monkeypatch.setattr("husk.engine.networks.restore.sweep", lambda *given: made.swept.append(given))
-    monkeypatch.setattr("husk.network.drop_policies.Remembered.look", lambda self, interfaces: [])
+    monkeypatch.setattr("husk.network.drop_policies.RememberedPolicies.look", lambda self, interfaces: [])
     monkeypatch.setattr("husk.network.balance.Balancer.change", lambda self, wanted: None)
     return made
 
@@ -166,7 +166,7 @@ async def test_what_can_wait_begins_when_the_engine_is_there(
     [bridge] = host.bridges.values()
     assert not bridge.warm
     policy = DropPolicy("ip", "filter", "FORWARD")
-    monkeypatch.setattr("husk.network.drop_policies.Remembered.look", lambda self, interfaces: [policy])
+    monkeypatch.setattr("husk.network.drop_policies.RememberedPolicies.look", lambda self, interfaces: [policy])
     networks.restored()
     assert not bridge.warm and "drops forwarded packets" not in caplog.text
     await networks.close(remove=False)

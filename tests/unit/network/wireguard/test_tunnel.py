@@ -17,7 +17,7 @@ from husk.network.settings import TunnelSettings
 from husk.network.wireguard import fence, program, rules
 from husk.network.wireguard import tunnel as module
 from husk.network.wireguard.parties import DeviceChange, DeviceState, Mesh, Party
-from husk.network.wireguard.tunnel import Tunnel, remove_left
+from husk.network.wireguard.tunnel import WireguardTunnel, remove_left
 
 SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
@@ -55,10 +55,10 @@ class Room:
         self.there = True
         self.removed: list[str] = []
         self.ran: list[str] = []
-        monkeypatch.setattr(Tunnel, "_make", lambda _: self.device)
-        monkeypatch.setattr(Tunnel, "_mark", lambda _: None)
-        monkeypatch.setattr(Tunnel, "_lift", lambda *_: None)
-        monkeypatch.setattr(Tunnel, "_number", lambda *_: None)
+        monkeypatch.setattr(WireguardTunnel, "_make", lambda _: self.device)
+        monkeypatch.setattr(WireguardTunnel, "_mark", lambda _: None)
+        monkeypatch.setattr(WireguardTunnel, "_lift", lambda *_: None)
+        monkeypatch.setattr(WireguardTunnel, "_number", lambda *_: None)
         monkeypatch.setattr(module, "_index", lambda _: int(self.there))
         monkeypatch.setattr(fence, "Nftables", lambda: self)
         monkeypatch.setattr("husk.network.integrity.look", lambda *_: {})
@@ -76,7 +76,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Room:
 
 
 async def test_a_new_device_gets_a_new_key(room):
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     assert tunnel.public is None
     await tunnel.open()
     await tunnel.open()
@@ -89,11 +89,11 @@ async def test_a_new_device_gets_a_new_key(room):
 
 
 async def test_one_that_a_former_daemon_left_keeps_its_key(room):
-    first = Tunnel(SETTINGS)
+    first = WireguardTunnel(SETTINGS)
     await first.apply(Mesh("fe80::9", (ONE,)), 1440)
     await first.let_go()
     room.device.told.clear()
-    second = Tunnel(SETTINGS)
+    second = WireguardTunnel(SETTINGS)
     await second.open()
     public = second.public
     await second.apply(Mesh("fe80::9", (ONE,)), 1440)
@@ -101,7 +101,7 @@ async def test_one_that_a_former_daemon_left_keeps_its_key(room):
 
 
 async def test_a_program_that_ended_gets_the_same_key_again(room):
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     public = tunnel.public
     room.device, room.there = FakeDevice(DeviceState()), False
@@ -110,14 +110,14 @@ async def test_a_program_that_ended_gets_the_same_key_again(room):
 
 
 async def test_what_is_known_is_told_once(room):
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     for parties in ((ONE,), (ONE,), ()):
         await tunnel.apply(Mesh("fe80::9", parties), 1440)
     assert room.device.told[1:] == [DeviceChange(parties=(ONE,)), DeviceChange(gone=(ONE.key,))]
 
 
 async def test_what_could_not_be_told_is_not_taken_for_told(room):
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     both = (ONE, Party(b"2" * 32, "fe80::2", "192.0.2.2", 51820))
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     room.device.fails = OSError(errno.EIO, "no")
@@ -134,7 +134,7 @@ async def test_what_could_not_be_told_is_not_taken_for_told(room):
 
 @pytest.mark.parametrize("step", ["_start", "_configure", "_remove"])
 async def test_who_is_cancelled_leaves_nothing_that_goes_on(room: Any, monkeypatch: Any, step: str) -> None:
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     mesh = Mesh("fe80::9", (ONE,))
     works = {"_start": tunnel.open, "_configure": lambda: tunnel.apply(mesh, 1440), "_remove": tunnel.remove}
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
@@ -166,7 +166,7 @@ async def test_who_is_cancelled_leaves_nothing_that_goes_on(room: Any, monkeypat
 
 
 async def test_one_that_is_removed_forgets_its_key(room):
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     await tunnel.open()
     before, old = tunnel.public, room.device
     await tunnel.remove()
@@ -181,7 +181,7 @@ async def test_rules_and_socket_go_though_the_interface_is_gone(
 ) -> None:
     monkeypatch.setattr(program, "_SOCKETS", tmp_path)
     room.there = False
-    for remove in (Tunnel(SETTINGS).remove, partial(asyncio.to_thread, remove_left, SETTINGS)):
+    for remove in (WireguardTunnel(SETTINGS).remove, partial(asyncio.to_thread, remove_left, SETTINGS)):
         (tmp_path / "wg-test.sock").touch()
         room.ran.clear()
         await remove()
@@ -194,7 +194,7 @@ async def test_rules_and_socket_go_though_the_interface_is_gone(
 )
 async def test_what_cannot_be_had_leaves_nothing(room: Any, error: int, kind: type[Exception], words: str) -> None:
     room.device.fails = OSError(error, "no")
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     with pytest.raises(kind, match=words):
         await tunnel.open()
     assert room.device.ended and room.removed == ["wg-test"] and tunnel.public is None
@@ -215,10 +215,10 @@ async def test_somebody_elses_interface_is_left_as_it_is(monkeypatch: pytest.Mon
     monkeypatch.setattr(host, "find", lambda _: link)
     monkeypatch.setattr(host, "remove", lambda *_: None)  # it looks for the mark itself
     monkeypatch.setattr(fence, "Nftables", FakeRules)
-    monkeypatch.setattr(Tunnel, "_mark", never)
+    monkeypatch.setattr(WireguardTunnel, "_mark", never)
     monkeypatch.setattr(module, "Module", never)
     monkeypatch.setattr(module, "Program", never)
-    tunnel = Tunnel(SETTINGS)
+    tunnel = WireguardTunnel(SETTINGS)
     with pytest.raises(Unavailable, match=r"has an interface wg-test, .* somebody else made it"):
         await tunnel.open()
     assert tunnel.public is None
@@ -239,7 +239,7 @@ def test_one_that_a_killed_daemon_could_not_mark_is_taken(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(host, "find", lambda _: link)
     monkeypatch.setattr(module, "Program", Started)
-    assert isinstance(Tunnel(SETTINGS)._make(), Started) and begun == ["wg-test"]
+    assert isinstance(WireguardTunnel(SETTINGS)._make(), Started) and begun == ["wg-test"]
 
 
 class FakeRules:

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.observed import ObservedEdge, SeenRequest
 from husk.api.edge.server import serve
 from husk.api.http.channel import Channel
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.engine.model.container_config import ExecConfig
@@ -106,7 +106,7 @@ async def test_no_secret_is_told(asked: Asked) -> None:
 
 
 def request(method: bytes, target: bytes, headers: bytes = b"") -> Request:
-    head = HeadParser(Limits()).feed(method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+    head = HeadParser(HttpLimits()).feed(method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
     assert head is not None
     return Request(head, Channel())
 
@@ -115,7 +115,7 @@ def test_a_terminal_by_websocket_is_a_change() -> None:
     lines: list[bytes] = []
     log = AuditLog(lines.append)
     for route in ("/containers/{id}/attach/ws", "/containers/{id}/logs"):
-        seen = Seen(request(b"GET", b"/"), route, "web")
+        seen = SeenRequest(request(b"GET", b"/"), route, "web")
         log.begun(seen)
         log.done(seen)
     assert [json.loads(line)["route"] for line in lines] == ["/containers/{id}/attach/ws"]
@@ -123,7 +123,7 @@ def test_a_terminal_by_websocket_is_a_change() -> None:
 
 def test_the_value_that_counts_is_told() -> None:
     target = b"/x?name=first&name=last&t=a&t=b&force=0&force=1&path=%2Fa%0A%FF&names=one"
-    told = json.loads(line(Seen(request(b"POST", target), "", ""), {}, 0.0))
+    told = json.loads(line(SeenRequest(request(b"POST", target), "", ""), {}, 0.0))
     assert told["time"] == "1970-01-01T00:00:00.000000Z"
     assert told["query"] == {"name": "first", "t": ["a", "b"], "force": "0", "path": "/a\n?", "names": "one"}
     assert told["object"] == "first"
@@ -132,7 +132,9 @@ def test_the_value_that_counts_is_told() -> None:
 def test_dummies_hide_nothing() -> None:
     dummies = b"&".join(b"d%d=x" % number for number in range(5000))
     name = b"n" * 5000
-    told = json.loads(line(Seen(request(b"POST", b"/x?" + dummies + b"&name=" + name + b"&force=1"), "", ""), {}, 0.0))
+    told = json.loads(
+        line(SeenRequest(request(b"POST", b"/x?" + dummies + b"&name=" + name + b"&force=1"), "", ""), {}, 0.0)
+    )
     assert (told["object"], told["query"]["name"], told["query"]["force"]) == (name.decode(), name.decode(), "1")
     assert (len(told["query"]), told["query"]["d0"], told["query_left_out"]) == (66, HIDDEN, 5000 - 64)
 
@@ -140,7 +142,7 @@ def test_dummies_hide_nothing() -> None:
 def test_a_line_is_printable_and_one_whatever_names_hold() -> None:
     names = "a\n\r\x1b[2J\x7f\x85\x9b2J\u2028\u2029\u202e\u200b\U000e0001\0é"
     target = f"/x?name={quote(names)}&{quote(names)}=1&path=%ED%A0%80".encode()
-    seen = Seen(request(b"POST", target), "", names)
+    seen = SeenRequest(request(b"POST", target), "", names)
     seen.request.fault = names + "\udcff"
     seen.request.meant = ExecConfig(user=names)
     data = line(seen, {"certificate": names}, 0.0)
@@ -177,7 +179,7 @@ def test_who_is_behind_a_socket_of_our_own() -> None:
 def test_of_a_load_all_platforms_count() -> None:
     both = b"/images/load?platform=one&platform=two&t=a&t=b"
     for route, platform in (("/images/load", ["one", "two"]), ("/build", "one")):
-        told = json.loads(line(Seen(request(b"POST", both), route, ""), {}, 0))
+        told = json.loads(line(SeenRequest(request(b"POST", both), route, ""), {}, 0))
         assert told["query"] == {"platform": platform, "t": ["a", "b"]}
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from husk.errors import SystemFault
-from husk.observe.audit.writer import Writer
+from husk.observe.audit.writer import AuditWriter
 from tests.support.waiting import until
 
 
 def test_lines_are_appended_to_a_file_for_root_alone(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     for number in range(2):
-        writer = Writer(path)
+        writer = AuditWriter(path)
         writer.write(b"%d" % number)
         writer.close()
     assert path.read_bytes() == b"0\n1\n"
@@ -28,13 +28,13 @@ def test_rights_that_somebody_gave_a_file_stay(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     path.touch()
     path.chmod(0o640)
-    Writer(path).close()
+    AuditWriter(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_after_a_rotation_lines_are_in_the_new_file(tmp_path: Path) -> None:
     path, old = tmp_path / "audit", tmp_path / "audit.1"
-    writer = Writer(path)
+    writer = AuditWriter(path)
     writer.write(b"before")
     until(lambda: path.read_bytes() == b"before\n", "the line is written")
     path.rename(old)
@@ -49,7 +49,7 @@ def test_after_a_rotation_lines_are_in_the_new_file(tmp_path: Path) -> None:
 def test_where_it_cannot_be_opened_again_it_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, old = tmp_path / "logs/audit", tmp_path / "old"
     path.parent.mkdir()
-    writer = Writer(path)
+    writer = AuditWriter(path)
     path.parent.rename(old)
     writer.reopen()
     until(lambda: "cannot be opened again" in caplog.text, "it is told")
@@ -68,7 +68,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     else:
         path = tmp_path / "nowhere/audit"
     with pytest.raises(SystemFault, match=f"cannot open the audit log {path}: .* with --audit-log"):
-        Writer(path)
+        AuditWriter(path)
 
 
 def test_a_full_disk_is_told_once_and_lines_stay_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_once_and_lines_stay_whole(tmp_path: Path, caplog: p
     try:
         # As on a disk that has room for six bytes: the rest of the second line does not fit.
         resource.setrlimit(resource.RLIMIT_FSIZE, (6, limit[1]))
-        writer = Writer(path)
+        writer = AuditWriter(path)
         writer.write(b"one\ntwo")
         until(lambda: "cannot be written" in caplog.text, "it is told")
         writer.write(b"lost")
@@ -96,7 +96,7 @@ def test_a_full_disk_is_told_once_and_lines_stay_whole(tmp_path: Path, caplog: p
 
 @pytest.mark.parametrize("limits", [{"most": 0}, {"most_bytes": 0}])
 def test_lines_that_wait_too_long_are_left_out(tmp_path: Path, limits: dict[str, int]) -> None:
-    writer = Writer(tmp_path / "audit", **limits)
+    writer = AuditWriter(tmp_path / "audit", **limits)
     writer.write(b"line")
     writer.close()
     assert (tmp_path / "audit").read_bytes() == b""

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from husk.engine.containers.stats import Runner
+from husk.engine.containers.stats import RunningContainer
 from husk.engine.system import DaemonInfo
 from husk.watch import Watch
 
@@ -19,7 +19,7 @@ INFO = DaemonInfo(
 )  # fmt: skip
 
 
-def played(data_root: Path, runners: list[Runner]) -> "Engine":
+def played(data_root: Path, runners: list[RunningContainer]) -> "Engine":
     def observe(observer: object) -> None:
         pass
 

@@ -1,11 +1,11 @@
 """Each container's numbers, with its labels."""
 
-from husk.engine.containers.stats import Runner
+from husk.engine.containers.stats import RunningContainer
 from husk.observe.metrics.containers import samples
 from husk.runtime.assembly.usage import BriefUsage
 
-WITH_NETWORK = Runner("0123456789abcdef", "web", "nginx:1", "/husk/0", 7)
-WITHOUT = Runner("fedcba9876543210", "tool", "busybox", "/husk/1", 0)
+WITH_NETWORK = RunningContainer("0123456789abcdef", "web", "nginx:1", "/husk/0", 7)
+WITHOUT = RunningContainer("fedcba9876543210", "tool", "busybox", "/husk/1", 0)
 
 
 def test_every_container_has_its_labels_and_numbers() -> None:

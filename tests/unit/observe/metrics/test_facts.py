@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from husk.engine.containers.stats import Runner
+from husk.engine.containers.stats import RunningContainer
 from husk.observe.metrics import facts
 from husk.observe.metrics.facts import FactCollector, gather
 from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.usage import BriefUsage
 from tests.unit.observe.metrics.played_engine import played
 
-RUNNERS = [Runner(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 0) for number in range(5)]
+RUNNERS = [RunningContainer(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 0) for number in range(5)]
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from husk import errors
-from husk.api.edge.observed import ObservedEdge, Seen
+from husk.api.edge.observed import ObservedEdge, SeenRequest
 from husk.api.edge.server import serve
 from husk.api.http.channel import Channel
-from husk.api.http.limits import Limits
+from husk.api.http.limits import HttpLimits
 from husk.api.http.parser import HeadParser
 from husk.api.http.request import Request
 from husk.observe.tracing.observe import EngineTraces, RequestTraces
@@ -115,13 +115,13 @@ async def test_actions_are_below_their_request_and_know_what_failed(
 
 
 def request_of(method: bytes) -> Request:
-    head = HeadParser(Limits()).feed(method + b" / HTTP/1.1\r\nHost: x\r\n\r\n")
+    head = HeadParser(HttpLimits()).feed(method + b" / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert head is not None
     return Request(head, Channel())
 
 
 def test_methods_that_somebody_made_up_name_no_span(traced: Traced) -> None:
-    seen = Seen(request_of(b"OPTIONS"), "", "")
+    seen = SeenRequest(request_of(b"OPTIONS"), "", "")
     seen.request.method = b"MADEUP"
     observer = RequestTraces(traced.tracer)
     observer.begun(seen)

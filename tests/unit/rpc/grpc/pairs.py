@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from husk.rpc.grpc.connection import Connection, Handler
-from husk.rpc.http2.core import Limits
+from husk.rpc.grpc.connection import GrpcConnection, Handler
+from husk.rpc.http2.core import PeerLimits
 
 
 class Pipe:
@@ -47,9 +47,12 @@ def pipes(cut: int = 1 << 20) -> tuple[Pipe, Pipe]:
 
 @asynccontextmanager
 async def connected(
-    handler: Handler, cut: int = 1 << 20, limits: Limits | None = None
-) -> AsyncIterator[tuple[Connection, Connection]]:
+    handler: Handler, cut: int = 1 << 20, limits: PeerLimits | None = None
+) -> AsyncIterator[tuple[GrpcConnection, GrpcConnection]]:
     """A client and the server that it is connected to."""
     one, other = pipes(cut)
-    async with Connection(one, client=True) as client, Connection(other, handler=handler, limits=limits) as server:
+    async with (
+        GrpcConnection(one, client=True) as client,
+        GrpcConnection(other, handler=handler, limits=limits) as server,
+    ):
         yield client, server

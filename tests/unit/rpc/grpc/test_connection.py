@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2 import frames
-from husk.rpc.http2.core import Limits
+from husk.rpc.http2.core import PeerLimits
 from tests.unit.rpc.grpc.pairs import connected, pipes
 
 
@@ -31,7 +31,7 @@ async def test_one_message_there_and_one_back() -> None:
 
 
 async def test_many_calls_at_once_wait_for_their_turn() -> None:
-    async with connected(shout, limits=Limits(streams=4)) as (client, server):
+    async with connected(shout, limits=PeerLimits(streams=4)) as (client, server):
         await client.ping()
         answers = await asyncio.gather(*(client.unary("/x", b"m%d" % number) for number in range(50)))
         assert answers == [b"M%d" % number for number in range(50)]
@@ -78,7 +78,7 @@ async def test_a_call_has_its_time() -> None:
 
 async def test_without_a_handler_calls_are_refused() -> None:
     one, other = pipes()
-    async with Connection(one, client=True) as client, Connection(other):
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other):
         with pytest.raises(GrpcError) as caught:
             await client.unary("/x", b"")
         assert caught.value.code == UNIMPLEMENTED
@@ -94,7 +94,7 @@ async def test_when_the_connection_ends_everyone_hears_it() -> None:
             cancelled.set()
 
     one, other = pipes()
-    async with Connection(one, client=True) as client, Connection(other, handler=wait) as server:
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=wait) as server:
         stream = await client.call("/x")
         await client.ping()
         one.abort()
@@ -112,7 +112,7 @@ async def test_when_the_connection_ends_everyone_hears_it() -> None:
 
 async def test_a_peer_that_breaks_the_rules_is_told_and_left() -> None:
     one, other = pipes()
-    async with Connection(other, handler=shout) as server:
+    async with GrpcConnection(other, handler=shout) as server:
         await one.write(frames.PREFACE + frames.settings({}) + frames.window_update(0, 0))
         await server.wait_closed()
         said = b""
@@ -123,7 +123,7 @@ async def test_a_peer_that_breaks_the_rules_is_told_and_left() -> None:
 
 async def test_a_request_that_is_no_call_is_answered_by_http() -> None:
     one, other = pipes()
-    async with Connection(one, client=True) as client, Connection(other, handler=shout):
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=shout):
         number = client.http.open([(b":method", b"GET"), (b":path", b"/"), (b":scheme", b"http")])
         client.flush()
         await client.ping()
@@ -139,7 +139,7 @@ async def test_a_peer_that_reads_no_answers_is_not_read_from() -> None:
         await stuck.wait()
 
     other.write = never  # type: ignore[method-assign]
-    async with Connection(other, handler=shout) as server:
+    async with GrpcConnection(other, handler=shout) as server:
         await one.write(frames.PREFACE + frames.settings({}))
         for _ in range(100):
             await one.write(frames.frame(frames.PING, 0, 0, bytes(8)) * 1000)
@@ -149,7 +149,7 @@ async def test_a_peer_that_reads_no_answers_is_not_read_from() -> None:
 
 async def test_a_peer_that_does_not_begin_is_left() -> None:
     one, other = pipes()
-    server = Connection(other, handler=shout)
+    server = GrpcConnection(other, handler=shout)
     server.patience = 0.01
     async with server:
         await one.write(frames.PREFACE[:5])
@@ -166,7 +166,7 @@ async def test_messages_of_all_streams_together_have_a_limit() -> None:
         held.set()
         await stream.recv()  # it still has the first
 
-    async with Connection(one, client=True) as client, Connection(other, handler=keep, most=100) as server:
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=keep, most=100) as server:
         first = await client.call("/x")
         await first.send(b"x" * 60)
         await held.wait()
@@ -190,7 +190,7 @@ async def test_what_comes_for_calls_that_nobody_reads_counts_as_well() -> None:
     async def read_nothing(stream: ServerStream) -> None:
         await asyncio.Event().wait()
 
-    async with Connection(one, client=True) as client, Connection(other, handler=read_nothing, most=100):
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=read_nothing, most=100):
         first, second = await client.call("/x"), await client.call("/x")
         await first.send(b"x" * 60)
         await client.ping()
@@ -215,7 +215,7 @@ async def test_of_a_call_that_is_over_no_bytes_are_kept(end: str) -> None:
     gc.disable()
     tracemalloc.start()
     try:
-        async with Connection(one, client=True) as client, Connection(other, handler=read, most=1_000_000):
+        async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=read, most=1_000_000):
             call = await client.call("/x")
             with contextlib.suppress(GrpcError):
                 await call.send_raw(framed(bytes(LARGEST))[:900_000])
@@ -243,7 +243,7 @@ async def test_small_pieces_of_what_is_not_read_are_put_together() -> None:
         assert await stream.recv() == b"y" * 3000
         await stream.send(b"read")
 
-    async with Connection(one, client=True) as client, Connection(other, handler=keep):
+    async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=keep):
         call = await client.call("/x")
         for byte in framed(b"y" * 3000):
             await call.send_raw(bytes([byte]))

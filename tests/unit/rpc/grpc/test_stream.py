@@ -7,7 +7,7 @@ import pytest
 from husk.rpc.grpc.framing import framed
 from husk.rpc.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ServerStream, metadata_of
-from husk.rpc.http2.core import Limits
+from husk.rpc.http2.core import PeerLimits
 from tests.unit.rpc.grpc.pairs import connected
 
 
@@ -43,7 +43,10 @@ async def test_many_messages_at_once_and_raw_bytes() -> None:
 
 async def test_messages_larger_than_the_window_arrive() -> None:
     large = bytes(3 << 20)
-    async with connected(echo, limits=Limits(window=1 << 16)) as (client, _), await client.call("/x/echo") as stream:
+    async with (
+        connected(echo, limits=PeerLimits(window=1 << 16)) as (client, _),
+        await client.call("/x/echo") as stream,
+    ):
         await stream.send(large)
         await stream.end()
         assert await stream.recv() == large
@@ -56,7 +59,7 @@ async def test_who_sends_waits_for_who_does_not_read() -> None:
         await taken.wait()
         await echo(stream)
 
-    async with connected(slow, limits=Limits(window=1 << 16)) as (client, _), await client.call("/x") as stream:
+    async with connected(slow, limits=PeerLimits(window=1 << 16)) as (client, _), await client.call("/x") as stream:
         sending = asyncio.gather(*(stream.send(bytes(1 << 20)) for _ in range(2)))
         for _ in range(50):
             await asyncio.sleep(0)

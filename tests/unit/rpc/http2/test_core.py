@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.rpc.http2 import errors, frames
-from husk.rpc.http2.core import Http2, Limits
+from husk.rpc.http2.core import Http2, PeerLimits
 from husk.rpc.http2.errors import StreamGone
 from husk.rpc.http2.events import (
+    ConnectionEnded,
     DataReceived,
-    Ended,
     Event,
     GoingAway,
     HeadersReceived,
@@ -31,7 +31,7 @@ def talk(one: Http2, other: Http2, step: int = 1 << 20) -> list[Event]:
     return [event for start in range(0, len(data), step) for event in other.feed(data[start : start + step])]
 
 
-def pair(limits: Limits | None = None) -> tuple[Http2, Http2]:
+def pair(limits: PeerLimits | None = None) -> tuple[Http2, Http2]:
     client, server = Http2(client=True), Http2(client=False, limits=limits)
     talk(client, server)
     talk(server, client)
@@ -47,7 +47,7 @@ def opened(number: int = 1, flags: int = frames.END_HEADERS) -> bytes:
     return frames.frame(frames.HEADERS, flags, number, block(REQUEST))
 
 
-def greeted(limits: Limits | None = None) -> Http2:
+def greeted(limits: PeerLimits | None = None) -> Http2:
     server = Http2(client=False, limits=limits)
     server.feed(frames.PREFACE + frames.settings({}))
     server.outgoing()
@@ -89,7 +89,7 @@ def test_a_server_that_answers_early_wants_no_more_of_the_request() -> None:
 
 
 def test_more_than_a_window_is_sent_only_when_the_data_was_taken_in() -> None:
-    client, server = pair(Limits(window=100_000))
+    client, server = pair(PeerLimits(window=100_000))
     number = client.open(REQUEST)
     client.send(number, b"x" * 250_000)
     client.end(number)
@@ -107,7 +107,7 @@ def test_more_than_a_window_is_sent_only_when_the_data_was_taken_in() -> None:
 
 
 def test_a_stream_that_nobody_reads_does_not_stop_the_others() -> None:
-    client, server = pair(Limits(window=1 << 20))
+    client, server = pair(PeerLimits(window=1 << 20))
     unread = [client.open(REQUEST) for _ in range(30)]
     for number in unread:
         client.send(number, bytes(1 << 20))
@@ -119,14 +119,14 @@ def test_a_stream_that_nobody_reads_does_not_stop_the_others() -> None:
 
 
 def test_a_peer_that_sends_more_than_its_window_is_sent_away() -> None:
-    server = greeted(Limits(window=20_000))
+    server = greeted(PeerLimits(window=20_000))
     events = server.feed(opened() + frames.frame(frames.DATA, 0, 1, bytes(16384)) * 2)
-    assert isinstance(events[-1], Ended) and events[-1].code == errors.FLOW_CONTROL_ERROR
+    assert isinstance(events[-1], ConnectionEnded) and events[-1].code == errors.FLOW_CONTROL_ERROR
     assert server.over
 
 
 def test_streams_above_the_limit_are_refused_one_by_one() -> None:
-    server = greeted(Limits(streams=2))
+    server = greeted(PeerLimits(streams=2))
     server.feed(opened(1) + opened(3))
     assert server.feed(opened(5)) == []
     assert frames.reset(5, errors.REFUSED_STREAM) in b"".join(server.outgoing())
@@ -134,23 +134,23 @@ def test_streams_above_the_limit_are_refused_one_by_one() -> None:
 
 
 def test_streams_opened_and_reset_without_end_end_the_connection() -> None:
-    server = greeted(Limits(resets=50))
+    server = greeted(PeerLimits(resets=50))
     for number in range(1, 99, 2):
         server.feed(opened(number) + frames.reset(number, errors.CANCEL))
     assert not server.over
     last: list[Event] = []
     for number in range(99, 110, 2):
         last += server.feed(opened(number) + frames.reset(number, errors.CANCEL))
-    assert isinstance(last[-1], Ended) and last[-1].code == errors.ENHANCE_YOUR_CALM
+    assert isinstance(last[-1], ConnectionEnded) and last[-1].code == errors.ENHANCE_YOUR_CALM
 
 
 def test_headers_without_end_are_cut_off() -> None:
-    server = greeted(Limits(header_frames=4))
+    server = greeted(PeerLimits(header_frames=4))
     server.feed(opened(1, 0))
     events: list[Event] = []
     for _ in range(5):
         events += server.feed(frames.frame(frames.CONTINUATION, 0, 1))
-    assert isinstance(events[-1], Ended)
+    assert isinstance(events[-1], ConnectionEnded)
 
 
 def test_headers_that_grow_when_they_are_read_are_refused() -> None:
@@ -160,7 +160,7 @@ def test_headers_that_grow_when_they_are_read_are_refused() -> None:
     server.feed(frames.frame(frames.HEADERS, frames.END_HEADERS, 1, first))
     bomb = bytes(encoder.encode([(b"x", b"y" * 4000)])) * 100
     [ended] = server.feed(frames.frame(frames.HEADERS, frames.END_HEADERS, 3, bomb))
-    assert isinstance(ended, Ended) and ended.code == errors.ENHANCE_YOUR_CALM
+    assert isinstance(ended, ConnectionEnded) and ended.code == errors.ENHANCE_YOUR_CALM
 
 
 @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ def test_headers_that_grow_when_they_are_read_are_refused() -> None:
 def test_what_breaks_the_rules_ends_the_connection_with_a_farewell(bad: bytes) -> None:
     server = greeted()
     events = server.feed(bad)
-    assert isinstance(events[-1], Ended)
+    assert isinstance(events[-1], ConnectionEnded)
     assert any(one[0] == frames.GOAWAY for one in frames.FrameReader().feed(b"".join(server.outgoing())))
     assert server.feed(opened()) == []
 
 
 def test_a_connection_that_does_not_begin_with_http_2_is_refused_at_its_first_wrong_byte() -> None:
-    assert isinstance(Http2(client=False).feed(b"GET")[0], Ended)
+    assert isinstance(Http2(client=False).feed(b"GET")[0], ConnectionEnded)
 
 
 def test_settings_and_pings_are_answered_and_answers_are_told() -> None:
@@ -276,7 +276,7 @@ def test_nothing_that_a_peer_sends_makes_it_raise(pieces: list[bytes], step: int
 @pytest.mark.parametrize("waits", [b"", b"x"])
 def test_what_a_peer_says_of_all_streams_costs_the_same_however_many_they_are(said: bytes, waits: bytes) -> None:
     def work(streams: int) -> int:
-        server = greeted(Limits(streams=1000))
+        server = greeted(PeerLimits(streams=1000))
         server.feed(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
         for number in range(1, 2 * streams, 2):
             server.feed(opened(number))

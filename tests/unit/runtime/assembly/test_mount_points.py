@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from husk.kernel.mount import OPAQUE_XATTR
-from husk.runtime.assembly.mount_points import Look, MountPoints, dress, look_of, make_mount_points, open_directory
+from husk.runtime.assembly.mount_points import (
+    DirectoryLook,
+    MountPoints,
+    dress,
+    look_of,
+    make_mount_points,
+    open_directory,
+)
 
 
 @pytest.fixture
@@ -69,7 +76,7 @@ def test_an_image_that_says_nothing_unusual_has_the_usual_one(points: MountPoint
 
 
 def test_extended_attributes_are_part_of_the_look(tmp_path: Path) -> None:
-    look = Look(os.getuid(), os.getgid(), 0o2750, (("user.husk", b"x"),))
+    look = DirectoryLook(os.getuid(), os.getgid(), 0o2750, (("user.husk", b"x"),))
     try:
         dress(tmp_path, look)
     except OSError:

@@ -9,7 +9,7 @@ from husk.config import Config
 from husk.errors import InvalidParameter
 from husk.runtime.assembly import step
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.assembly.step import Directory, Layered, Memory, Secret, StepFiles, StepMount
+from husk.runtime.assembly.step import Directory, Layered, MemoryFiles, Secret, StepFiles, StepMount
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_the_places_of_a_step_s_own(tmp_path: Path) -> None:
     for target, source, selector in (
         ("/run/secrets/key", Secret(b""), ""),
         ("/cache", Directory("/x"), ""),
-        ("/a/tmp", Memory(), ""),
+        ("/a/tmp", MemoryFiles(), ""),
         ("/bound", Layered(()), ""),
         ("/some/part", Layered(()), "/part"),
-        ("/cache/inside", Memory(), ""),
-        ("/run/secrets/key/below", Memory(), ""),
+        ("/cache/inside", MemoryFiles(), ""),
+        ("/run/secrets/key/below", MemoryFiles(), ""),
     ):
         step._make_target(tmp_path, StepMount(target=target, source=source, selector=selector))
     made = {str(path.relative_to(tmp_path)): path.is_dir() for path in tmp_path.rglob("*")}
@@ -51,7 +51,7 @@ def test_the_places_of_a_step_s_own(tmp_path: Path) -> None:
 
 
 def test_what_is_left_to_the_runtime() -> None:
-    shm = step._for_runtime(StepMount(target="/dev/shm", source=Memory(5)), None)
+    shm = step._for_runtime(StepMount(target="/dev/shm", source=MemoryFiles(5)), None)
     assert (shm.type, shm.options) == ("tmpfs", ("nosuid", "size=5"))
     bound = step._for_runtime(StepMount(target="/dev/x", source=Layered(()), read_only=True), Path("/staged"))
     assert (bound.source, bound.options) == ("/staged", ("bind", "private", "ro"))

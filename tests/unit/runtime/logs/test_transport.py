@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 
 from husk.errors import Unavailable
 from husk.runtime.logs import transport
-from husk.runtime.logs.transport import Address, Tls
+from husk.runtime.logs.transport import ReceiverAddress, Tls
 from tests.support.certificates import Authority
 
 
@@ -35,7 +35,7 @@ def udp():
 
 
 async def test_datagrams_over_the_network(udp):
-    connection = await connect(Address("udp", "127.0.0.1", udp.getsockname()[1]))
+    connection = await connect(ReceiverAddress("udp", "127.0.0.1", udp.getsockname()[1]))
     await connection.send(b"one")
     await connection.send(b"two")
     assert [udp.recv(100), udp.recv(100)] == [b"one", b"two"]
@@ -43,7 +43,7 @@ async def test_datagrams_over_the_network(udp):
 
 
 async def test_a_datagram_that_comes_back_is_no_fault(udp):
-    connection = await connect(Address("udp", "127.0.0.1", udp.getsockname()[1]))
+    connection = await connect(ReceiverAddress("udp", "127.0.0.1", udp.getsockname()[1]))
     udp.close()
     for _ in range(3):
         await connection.send(b"lost")
@@ -54,14 +54,17 @@ async def test_a_socket_of_this_host_tells_what_it_is(tmp_path):
     path = str(tmp_path / "log")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(path)
-        connection = await connect(Address("unix", path))
+        connection = await connect(ReceiverAddress("unix", path))
         await connection.send(b"hello")
         assert receiver.recv(100) == b"hello"
         await connection.close()
 
 
 async def test_nobody_is_there(tmp_path):
-    for address in (Address("unixgram", str(tmp_path / "none")), Address("unix", str(tmp_path / "none"))):
+    for address in (
+        ReceiverAddress("unixgram", str(tmp_path / "none")),
+        ReceiverAddress("unix", str(tmp_path / "none")),
+    ):
         with pytest.raises(OSError):
             await connect(address)
 
@@ -78,7 +81,7 @@ async def answering(path, answer):
 async def test_acknowledgements(tmp_path):
     path = str(tmp_path / "log")
     async with await answering(path, b"ok"):
-        connection = await connect(Address("unix", path))
+        connection = await connect(ReceiverAddress("unix", path))
         await connection.send(b"x")
         await connection.expect(b"ok")
         await connection.close()
@@ -88,7 +91,7 @@ async def test_acknowledgements(tmp_path):
 async def test_what_is_no_acknowledgement(tmp_path, answer):
     path = str(tmp_path / "log")
     async with await answering(path, answer):
-        connection = await connect(Address("unix", path))
+        connection = await connect(ReceiverAddress("unix", path))
         await connection.send(b"x")
         with pytest.raises(BrokenPipeError):
             await connection.expect(b"ok")
@@ -98,7 +101,7 @@ async def test_what_is_no_acknowledgement(tmp_path, answer):
 async def test_a_socket_whose_path_does_not_answer_is_no_business_of_the_loop():
     for protocol in ("unix", "unixgram"):
         with pytest.raises(Unavailable, match="/hung/log does not answer"):
-            await transport.connect(Address(protocol, "/hung/log"), silent)
+            await transport.connect(ReceiverAddress(protocol, "/hung/log"), silent)
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ async def test_messages_are_sent_by_tls(authority, pair):
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as listening:
         port = listening.sockets[0].getsockname()[1]
-        connection = await connect(Address("tcp", "127.0.0.1", port, Tls(pair.ca, pair.cert, pair.key)))
+        connection = await connect(ReceiverAddress("tcp", "127.0.0.1", port, Tls(pair.ca, pair.cert, pair.key)))
         await connection.send(b"hello")
         assert await got == b"hello"
         await connection.close()
@@ -148,11 +151,11 @@ async def test_files_that_a_client_names_are_plain_files_or_nothing(pair, tmp_pa
         (Tls(ca=str(tmp_path / "none")), "No such file"),
     ):
         with pytest.raises(OSError, match=told):
-            await connect(Address("tcp", "127.0.0.1", 1, tls))
+            await connect(ReceiverAddress("tcp", "127.0.0.1", 1, tls))
     with pytest.raises(Unavailable):
-        await transport.connect(Address("tcp", "127.0.0.1", 1, Tls(ca=pair.ca)), silent)
+        await transport.connect(ReceiverAddress("tcp", "127.0.0.1", 1, Tls(ca=pair.ca)), silent)
 
 
 def test_addresses_are_told():
-    assert str(Address("tcp", "host", 514)) == "host:514"
-    assert str(Address("unix", "/dev/log")) == "/dev/log"
+    assert str(ReceiverAddress("tcp", "host", 514)) == "host:514"
+    assert str(ReceiverAddress("unix", "/dev/log")) == "/dev/log"

@@ -7,26 +7,26 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from husk.runtime.spec.document import (
-    ContainerSpec,
     Device,
     DeviceRule,
-    Mount,
+    ProcessUser,
     Resources,
     Rlimit,
+    RuntimeContainer,
+    SpecMount,
     Throttle,
-    User,
     oci_spec,
 )
 
-PLAIN = ContainerSpec(rootfs="/r", args=("sh",), hostname="box", cgroup_path="/husk/1")
+PLAIN = RuntimeContainer(rootfs="/r", args=("sh",), hostname="box", cgroup_path="/husk/1")
 
 
-def document(spec: ContainerSpec, cgroup_v2: bool = False) -> Any:
+def document(spec: RuntimeContainer, cgroup_v2: bool = False) -> Any:
     """As the runtime reads it."""
     return msgspec.json.decode(msgspec.json.encode(oci_spec(spec, cgroup_v2)))
 
 
-def mounts(spec: ContainerSpec) -> dict[str, Any]:
+def mounts(spec: RuntimeContainer) -> dict[str, Any]:
     return {mount["destination"]: mount for mount in document(spec)["mounts"]}
 
 
@@ -97,14 +97,14 @@ def test_the_domain_name_is_set_through_its_sysctl() -> None:
 
 
 def test_a_mount_at_a_default_place_takes_its_place() -> None:
-    spec = replace(PLAIN, mounts=(Mount("/dev/shm/", "bind", "/other/shm", ("rbind",)),))
+    spec = replace(PLAIN, mounts=(SpecMount("/dev/shm/", "bind", "/other/shm", ("rbind",)),))
     places = [mount["destination"] for mount in document(spec)["mounts"]]
     assert places.count("/dev/shm") + places.count("/dev/shm/") == 1
 
 
 @given(st.permutations(["/a", "/a/b", "/a/b/c", "/d"]))
 def test_a_parent_is_mounted_before_what_lies_below_it(order: list[str]) -> None:
-    spec = replace(PLAIN, mounts=tuple(Mount(path, "bind", "/src") for path in order))
+    spec = replace(PLAIN, mounts=tuple(SpecMount(path, "bind", "/src") for path in order))
     places = [mount["destination"] for mount in document(spec)["mounts"]]
     assert places.index("/a") < places.index("/a/b") < places.index("/a/b/c")
 
@@ -120,7 +120,7 @@ def test_the_process_is_described_whole() -> None:
         PLAIN,
         env=("A=b",),
         cwd="/work",
-        user=User(1, 2, (2, 3)),
+        user=ProcessUser(1, 2, (2, 3)),
         terminal=True,
         console_size=(24, 80),
         capabilities=("CAP_CHOWN",),

@@ -4,11 +4,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ContainerSpec, Resources, Rlimit, Throttle
+from husk.runtime.spec.document import Resources, Rlimit, RuntimeContainer, Throttle
 from husk.runtime.spec.host_facts import HostFacts
 from husk.runtime.spec.limits import clamp
 
-SPEC = ContainerSpec(rootfs="/r", args=("sh",), capabilities=capabilities.DEFAULT)
+SPEC = RuntimeContainer(rootfs="/r", args=("sh",), capabilities=capabilities.DEFAULT)
 RICH = HostFacts()
 POOR = HostFacts(
     capabilities=frozenset(capabilities.ALL) - {"CAP_SYS_RESOURCE"},

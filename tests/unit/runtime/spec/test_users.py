@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.errors import InvalidParameter
-from husk.runtime.spec.users import User, resolve_user
+from husk.runtime.spec.users import ProcessUser, resolve_user
 
 PASSWD = """\
 root:x:0:0:root:/root:/bin/sh
@@ -26,26 +26,26 @@ broken
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", User(0, 0, (0, 10))),
-        ("root", User(0, 0, (0, 10))),
-        ("0", User(0, 0, (0, 10))),
-        ("app", User(1000, 1001, (1001, 10, 44))),
-        ("1000", User(1000, 1001, (1001, 10, 44))),
-        ("app:", User(1000, 1001, (1001, 10, 44))),
-        ("app:video", User(1000, 44, (44,))),
-        ("app:44", User(1000, 44, (44,))),
-        ("app:5000", User(1000, 5000, (5000,))),
-        (":video", User(0, 44, (44,))),
-        ("4242", User(4242, 0, (0,), listed=False)),
-        ("4242:4243", User(4242, 4243, (4243,), listed=False)),
+        ("", ProcessUser(0, 0, (0, 10))),
+        ("root", ProcessUser(0, 0, (0, 10))),
+        ("0", ProcessUser(0, 0, (0, 10))),
+        ("app", ProcessUser(1000, 1001, (1001, 10, 44))),
+        ("1000", ProcessUser(1000, 1001, (1001, 10, 44))),
+        ("app:", ProcessUser(1000, 1001, (1001, 10, 44))),
+        ("app:video", ProcessUser(1000, 44, (44,))),
+        ("app:44", ProcessUser(1000, 44, (44,))),
+        ("app:5000", ProcessUser(1000, 5000, (5000,))),
+        (":video", ProcessUser(0, 44, (44,))),
+        ("4242", ProcessUser(4242, 0, (0,), listed=False)),
+        ("4242:4243", ProcessUser(4242, 4243, (4243,), listed=False)),
     ],
 )
-def test_names_and_numbers_resolve_as_docker_resolves_them(text: str, expected: User) -> None:
+def test_names_and_numbers_resolve_as_docker_resolves_them(text: str, expected: ProcessUser) -> None:
     assert resolve_user(text, PASSWD, GROUP) == expected
 
 
 def test_added_groups_come_after_the_users_own_and_only_once() -> None:
-    assert resolve_user("app", PASSWD, GROUP, ["wheel", "99", "root"]) == User(1000, 1001, (1001, 10, 44, 99, 0))
+    assert resolve_user("app", PASSWD, GROUP, ["wheel", "99", "root"]) == ProcessUser(1000, 1001, (1001, 10, 44, 99, 0))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_what_cannot_be_found_is_refused_in_dockers_words(text: str, message: st
 
 
 def test_an_image_without_passwd_and_group_runs_as_root_or_by_number() -> None:
-    assert resolve_user("", "", "") == User(0, 0, (0,), listed=False)
-    assert resolve_user("7:8", "", "") == User(7, 8, (8,), listed=False)
+    assert resolve_user("", "", "") == ProcessUser(0, 0, (0,), listed=False)
+    assert resolve_user("7:8", "", "") == ProcessUser(7, 8, (8,), listed=False)
 
 
 @given(st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3))
@@ -94,5 +94,5 @@ def test_a_number_beyond_the_range_is_refused_however_long_it_is(text: str) -> N
 
 def test_others_entries_that_are_odd_matter_to_nobody() -> None:
     odd = f"big:x:{HUGE}:{HUGE}::/:\nindic:x:\u0663:1::/:\n"
-    assert resolve_user("app", odd + PASSWD, f"big:x:{HUGE}:root\n{GROUP}") == User(1000, 1001, (1001, 10, 44))
+    assert resolve_user("app", odd + PASSWD, f"big:x:{HUGE}:root\n{GROUP}") == ProcessUser(1000, 1001, (1001, 10, 44))
     assert resolve_user("00001000", odd + PASSWD, GROUP).uid == 1000

@@ -11,7 +11,7 @@ import pytest
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
-from husk.runtime.supervise.begun import CONFIG, Begun, Ended
+from husk.runtime.supervise.begun import CONFIG, Begun, ContainerEnd
 
 _SCRIPT = """#!/bin/sh
 exec cat {bundle}/config.json
@@ -63,7 +63,7 @@ async def test_one_that_was_not_started_finds_the_file(place: Place) -> None:
     place.write(b"{}")
     async with place.begun as begun:
         assert not begun.waits
-        assert await begun.run(b"{}", place.told) == Ended(0)
+        assert await begun.run(b"{}", place.told) == ContainerEnd(0)
     assert place.said == b"{}"
     assert place.moves.count == 1, "what it was moved for a moment ago serves the next one too"
 
@@ -75,7 +75,7 @@ async def test_one_that_waits_is_told_at_the_pipe(place: Place) -> None:
             while not begun.waits:
                 await asyncio.sleep(0.005)
         place.write(b"the same")
-        assert await begun.run(b"the same", place.told) == Ended(0)
+        assert await begun.run(b"the same", place.told) == ContainerEnd(0)
         assert not begun.waits
     assert place.said == b"the same"
 
@@ -85,7 +85,7 @@ async def test_a_large_configuration_comes_whole(place: Place, size: int) -> Non
     async with place.begun as begun:
         await begun.start()
         place.write(b"x" * size)
-        assert await begun.run(b"x" * size, place.told) == Ended(0)
+        assert await begun.run(b"x" * size, place.told) == ContainerEnd(0)
     assert place.said == b"x" * size
 
 
@@ -96,7 +96,7 @@ async def test_one_that_is_too_large_for_a_pipe_is_read_from_the_file(
     async with place.begun as begun:
         await begun.start()
         place.write(b"much")
-        assert await begun.run(b"much", place.told) == Ended(0)
+        assert await begun.run(b"much", place.told) == ContainerEnd(0)
     assert place.said == b"much"
 
 

@@ -10,7 +10,7 @@ from husk.aio.tasks import Tasks
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.foreground import Ended, Foreground
+from husk.runtime.supervise.foreground import ContainerEnd, Foreground
 
 # Finds its own options as a runtime does: everything up to the verb is global.
 _SCRIPT = """#!/bin/sh
@@ -40,7 +40,7 @@ class Place:
         self.said.append((data, stderr))
         self.heard.set()
 
-    async def run(self, body: str) -> Ended:
+    async def run(self, body: str) -> ContainerEnd:
         program = self.directory / "runtime"
         program.write_text(_SCRIPT.format(body=body))
         program.chmod(0o755)
@@ -54,9 +54,9 @@ def place(tmp_path: Path) -> Place:
 
 
 async def test_output_and_status(place: Place) -> None:
-    assert await place.run("echo hello; echo oh >&2; exit 3") == Ended(3)
+    assert await place.run("echo hello; echo oh >&2; exit 3") == ContainerEnd(3)
     assert sorted(place.said) == [(b"hello\n", False), (b"oh\n", True)]
-    assert await place.run("exit 0") == Ended(0)
+    assert await place.run("exit 0") == ContainerEnd(0)
 
 
 async def test_another_one_may_follow_at_once(place: Place) -> None:
@@ -65,18 +65,18 @@ async def test_another_one_may_follow_at_once(place: Place) -> None:
 
 
 async def test_a_runtime_that_is_killed(place: Place) -> None:
-    assert await place.run("kill -9 $$") == Ended(137)
+    assert await place.run("kill -9 $$") == ContainerEnd(137)
 
 
 async def test_why_a_program_did_not_begin(place: Place) -> None:
     line = json.dumps({"level": "error", "msg": "executable file `/x` not found: No such file or directory"})
     ended = await place.run(f"echo '{line}' > $log; exit 1")
-    assert ended == Ended(1, 'unable to start container process: exec: "/x": stat /x: no such file or directory')
+    assert ended == ContainerEnd(1, 'unable to start container process: exec: "/x": stat /x: no such file or directory')
 
 
 async def test_what_goes_wrong_behind_a_program_s_end_is_not_its_failure(place: Place) -> None:
     line = json.dumps({"level": "error", "msg": "rmdir: device busy"})
-    assert await place.run(f"echo 1 > $pid; echo '{line}' > $log; exit 4") == Ended(4)
+    assert await place.run(f"echo 1 > $pid; echo '{line}' > $log; exit 4") == ContainerEnd(4)
 
 
 async def test_what_runs_ends_with_whoever_waits(place: Place) -> None:

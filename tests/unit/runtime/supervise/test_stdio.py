@@ -9,7 +9,7 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.kernel import process
-from husk.runtime.supervise.stdio import Descriptor, Pipes, Terminal
+from husk.runtime.supervise.stdio import Pipes, StreamEnd, Terminal
 
 # The signal is blocked before anybody is told to send it: it cannot be lost.
 TELLS_ITS_SIZE = """\
@@ -42,7 +42,7 @@ async def test_pipes_to_a_process_and_back() -> None:
 
 async def test_who_writes_more_than_is_read_waits() -> None:
     tasks = Tasks()
-    reader, writer = map(Descriptor, os.pipe())
+    reader, writer = map(StreamEnd, os.pipe())
     data = os.urandom(300_000)
     writing = tasks.spawn(writer.write(data), "write", awaited=True)
     received = b""

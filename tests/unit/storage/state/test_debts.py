@@ -8,10 +8,10 @@ import pytest
 
 from husk.errors import SystemFault
 from husk.storage.state import debts as module
-from husk.storage.state.debts import Debts, Document
+from husk.storage.state.debts import Debts, OwedRecord
 from husk.storage.state.schema import SCHEMA
 
-CHANGES: list[Document] = [Document("container", "a", b'{"x": 1}', SCHEMA), Document("task", "b", None, SCHEMA)]
+CHANGES: list[OwedRecord] = [OwedRecord("container", "a", b'{"x": 1}', SCHEMA), OwedRecord("task", "b", None, SCHEMA)]
 MARK = "m"
 
 
@@ -66,12 +66,12 @@ def test_a_page_of_the_release_before_is_read_by_a_store_without_a_mark(tmp_path
     page = {"store": str(tmp_path / "state.db"), "changes": [["container", "a", b"{}"], ["task", "b", None]]}
     path.write_bytes(msgspec.json.encode(page))
     found = Debts(path, tmp_path / "state.db").read("")
-    assert found == [Document("container", "a", b"{}", 2), Document("task", "b", None, 2)]
+    assert found == [OwedRecord("container", "a", b"{}", 2), OwedRecord("task", "b", None, 2)]
 
 
 def test_a_page_of_a_later_version_is_refused_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "debts"
-    Debts(path, tmp_path / "state.db").write([*CHANGES, Document("k", "late", b"", SCHEMA + 1)], MARK)
+    Debts(path, tmp_path / "state.db").write([*CHANGES, OwedRecord("k", "late", b"", SCHEMA + 1)], MARK)
     before = path.read_bytes()
     with pytest.raises(SystemFault, match=f"later version of Husk .schema {SCHEMA + 1}; .* has 3 changes"):
         Debts(path, tmp_path / "state.db").read(MARK)

@@ -9,7 +9,7 @@ import pytest
 from husk.errors import SystemFault
 from husk.storage.state.schema import (
     SCHEMA,
-    Unreadable,
+    UnreadableRecord,
     bring_up,
     brought_up,
     migrated,
@@ -46,9 +46,9 @@ def test_a_record_goes_all_steps_from_its_own_schema_on() -> None:
     assert migrated("image", b"a", 1, STEPS) == b"A"
     assert migrated("image", b"a", SCHEMA, STEPS) == b"a"
     assert migrated("image", b"a", 1, {}) == b"a"
-    with pytest.raises(Unreadable, match="a later version of Husk wrote it"):
+    with pytest.raises(UnreadableRecord, match="a later version of Husk wrote it"):
         migrated("image", b"a", SCHEMA + 1, STEPS)
-    with pytest.raises(Unreadable, match="cannot be brought from schema 1 to 2: it is odd"):
+    with pytest.raises(UnreadableRecord, match="cannot be brought from schema 1 to 2: it is odd"):
         migrated("image", b"odd", 1, STEPS)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from husk.errors import DiskFault, SystemFault
 from husk.storage.state import store as state
-from husk.storage.state.debts import Debts, Document
+from husk.storage.state.debts import Debts, OwedRecord
 from husk.storage.state.schema import SCHEMA, read_documents
 from husk.storage.state.store import Change, StateStore
 
@@ -195,7 +195,7 @@ async def test_what_could_not_be_noted_is_noted_later(tmp_path: Path, monkeypatc
         assert following.load("k") == {"a": bytes(1 << 16)}
 
 
-def note(page: Path, store: Path, *changes: Document) -> None:
+def note(page: Path, store: Path, *changes: OwedRecord) -> None:
     """Leave a page as a daemon of another version would, for a store without a mark."""
     assert Debts(page, store).write(list(changes), "")
 
@@ -205,7 +205,7 @@ def test_debts_of_an_older_version_take_every_step(tmp_path: Path) -> None:
         return msgspec.json.encode({"name": kind + msgspec.json.decode(body)["title"]})
 
     path, page = tmp_path / "state.db", tmp_path / "state.owed"
-    note(page, path, Document("k", "old", b'{"title": "a"}', 1), Document("k", "odd", b"[]", 1))
+    note(page, path, OwedRecord("k", "old", b'{"title": "a"}', 1), OwedRecord("k", "odd", b"[]", 1))
     with closing(StateStore.open(path, page, {1: first})) as store:
         assert store.records("k", Record) == {"old": Record("ka")}
         assert store.aside("k") == {"odd"}
@@ -216,7 +216,7 @@ def test_debts_of_an_older_version_take_every_step(tmp_path: Path) -> None:
 
 def test_debts_of_a_later_version_are_refused_unchanged(tmp_path: Path) -> None:
     path, page = tmp_path / "state.db", tmp_path / "state.owed"
-    note(page, path, Document("k", "late", b"{}", SCHEMA + 1))
+    note(page, path, OwedRecord("k", "late", b"{}", SCHEMA + 1))
     for _ in range(2):
         with pytest.raises(SystemFault, match=r"state\.owed was written by a later version of Husk"):
             StateStore.open(path, page)
@@ -390,7 +390,7 @@ async def test_what_is_settled_at_once_is_one_transaction(
     await store.commit(*(Change("k", str(number), b"1") for number in range(20)))
     transact, sizes = store._transact, list[int]()
 
-    def counted(changes: dict[tuple[str, str], Document]) -> None:
+    def counted(changes: dict[tuple[str, str], OwedRecord]) -> None:
         sizes.append(len(changes))
         transact(changes)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.storage.tar.entry import BLOCK, TarError
-from husk.storage.tar.header import Member, any_header, file_header, is_tar, parse_header, plain_header
+from husk.storage.tar.header import TarMember, any_header, file_header, is_tar, parse_header, plain_header
 
 KINDS = (
     tarfile.REGTYPE,
@@ -25,9 +25,9 @@ def long_way(member: tarfile.TarInfo) -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
-def ours(member: tarfile.TarInfo) -> Member:
+def ours(member: tarfile.TarInfo) -> TarMember:
     """The same in our words."""
-    return Member(
+    return TarMember(
         name=member.name,
         kind=member.type,
         mode=member.mode,
@@ -86,7 +86,7 @@ def test_an_ordinary_file_has_a_plain_header():
 
 def test_what_needs_an_extended_header_has_no_plain_one():
     for name in ("ü", "x" * 101):
-        assert plain_header(Member(name)) == b""
+        assert plain_header(TarMember(name)) == b""
     member = tarfile.TarInfo("x")
     member.pax_headers = {"SCHILY.xattr.user.a": "b"}
     assert plain_header(ours(member)) == b""
@@ -100,7 +100,7 @@ def test_rubbish_is_no_header(block: bytes):
 
 
 def test_a_header_is_told_from_other_beginnings():
-    head = plain_header(Member("BZh"))
+    head = plain_header(TarMember("BZh"))
     assert is_tar(head + b"whatever follows")
     assert not is_tar(head[:-1])
     assert not is_tar(b"\x1f\x8b" + bytes(BLOCK))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.tar.members import Members, tar_to
+from husk.storage.tar.members import TarWriter, tar_to
 from tests.support.tars import entries, files_of
 
 
@@ -71,7 +71,7 @@ def test_an_archive_that_fails_has_no_end_mark(tmp_path: Path):
 
 def test_marks_and_directories(tmp_path: Path):
     out = io.BytesIO()
-    members = Members(out)
+    members = TarWriter(out)
     members.add_empty("mark")
     members.add_directory("dir", os.stat(tmp_path))
     assert files_of(out.getvalue()) == {"mark": b""}

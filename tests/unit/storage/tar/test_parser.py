@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from husk.storage.tar.entry import BLOCK, Entry, TarError, padding
+from husk.storage.tar.entry import BLOCK, TarEntry, TarError, padding
 from husk.storage.tar.parser import Parser
 from tests.support.archives import DIALECTS, FORMATS, SPARSE_FORMATS, archive_of, member, sparse_archive, write
 
 
-def read(data: bytes) -> list[tuple[Entry, bytes]]:
+def read(data: bytes) -> list[tuple[TarEntry, bytes]]:
     """Read without any input: the reader gives the parser what it wants and keeps the data for itself."""
     parser, at = Parser(), 0
-    found: list[tuple[Entry, bytes]] = []
+    found: list[tuple[TarEntry, bytes]] = []
     while not parser.ended:
         taken = data[at : at + parser.wants]
         entry = parser.feed(taken)

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.tar.entry import BLOCK, LARGEST_EXTENSION, REGULAR, Entry, TarError
+from husk.storage.tar.entry import BLOCK, LARGEST_EXTENSION, REGULAR, TarEntry, TarError
 from husk.storage.tar.sparse import DataMap, decimal, set_sparse
 from tests.support.work import memory_for
 
 
-def entry(size: int) -> Entry:
-    return Entry(b"f", REGULAR, 0o644, 0, 0, size, 0, b"")
+def entry(size: int) -> TarEntry:
+    return TarEntry(b"f", REGULAR, 0o644, 0, 0, size, 0, b"")
 
 
 def test_a_map_that_fits_is_taken():

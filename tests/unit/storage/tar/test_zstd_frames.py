@@ -7,7 +7,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.storage.tar.zstd_frames import Frames
+from husk.storage.tar.zstd_frames import ZstdFrames
 
 DATA = b"text " * 3000 + os.urandom(3000) + bytes(200_000)
 
@@ -28,7 +28,7 @@ def frames() -> list[bytes]:
 
 
 def is_whole(data: bytes, size: int) -> bool:
-    found = Frames()
+    found = ZstdFrames()
     for at in range(0, len(data), size):
         found.feed(data[at : at + size])
     return found.whole
@@ -37,7 +37,7 @@ def is_whole(data: bytes, size: int) -> bool:
 @pytest.mark.parametrize("number", range(len(frames())))
 def test_a_frame_is_whole_at_its_end_and_nowhere_before(number: int) -> None:
     frame = frames()[number]
-    found = Frames()
+    found = ZstdFrames()
     for byte in frame[:-1]:
         found.feed(bytes([byte]))
         assert not found.whole

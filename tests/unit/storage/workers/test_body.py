@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.storage.tar.entry import TarError
-from husk.storage.workers.body import Body, Upload
+from husk.storage.workers.body import BodyReader, BodyUpload
 
 END = b"0\r\n\r\n"
 
@@ -22,7 +22,7 @@ def in_chunks(pieces: list[bytes]) -> bytes:
 
 
 @contextmanager
-def arriving(begun: bytes, rest: list[bytes], length: int | None) -> Iterator[Body]:
+def arriving(begun: bytes, rest: list[bytes], length: int | None) -> Iterator[BodyReader]:
     """A body of which the first bytes have been read and the others are sent piece by piece."""
     ours, theirs = socket.socketpair()
 
@@ -35,13 +35,13 @@ def arriving(begun: bytes, rest: list[bytes], length: int | None) -> Iterator[Bo
     sender = threading.Thread(daemon=True, target=send)
     sender.start()
     try:
-        yield Body(Upload(ours.fileno(), begun, length))
+        yield BodyReader(BodyUpload(ours.fileno(), begun, length))
     finally:
         ours.close()
         sender.join()
 
 
-def read_all(body: Body, size: int = 1000) -> bytes:
+def read_all(body: BodyReader, size: int = 1000) -> bytes:
     found = b""
     buffer = memoryview(bytearray(size))
     while count := body.readinto(buffer):
@@ -49,7 +49,7 @@ def read_all(body: Body, size: int = 1000) -> bytes:
     return found
 
 
-def write_all(body: Body, most: int) -> bytes:
+def write_all(body: BodyReader, most: int) -> bytes:
     with tempfile.TemporaryFile() as file:
         while body.hand_over(file.fileno(), most):
             pass
@@ -78,7 +78,7 @@ def test_a_length(data: bytes, cut: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("take", [read_all, write_all])
-def test_more_chunks_at_once_than_one_call_can_write(take: Callable[[Body, int], bytes]) -> None:
+def test_more_chunks_at_once_than_one_call_can_write(take: Callable[[BodyReader, int], bytes]) -> None:
     data = os.urandom(50_000)
     with arriving(b"", [in_chunks([data[at : at + 1] for at in range(len(data))])], None) as body:
         assert take(body, 1 << 18) == data
@@ -102,7 +102,7 @@ def test_a_socket_that_does_not_block_is_waited_for() -> None:
     ours.setblocking(False)
     with ours, theirs:
         threading.Timer(0.1, theirs.sendall, [in_chunks([b"late"])]).start()
-        assert read_all(Body(Upload(ours.fileno(), b"", None))) == b"late"
+        assert read_all(BodyReader(BodyUpload(ours.fileno(), b"", None))) == b"late"
 
 
 def test_what_may_stand_beside_chunks_is_skipped() -> None:
@@ -128,7 +128,9 @@ def test_what_may_stand_beside_chunks_is_skipped() -> None:
     ],
 )
 @pytest.mark.parametrize("take", [read_all, write_all])
-def test_what_breaks_off_or_is_no_body(sent: bytes, length: int | None, take: Callable[[Body, int], bytes]) -> None:
+def test_what_breaks_off_or_is_no_body(
+    sent: bytes, length: int | None, take: Callable[[BodyReader, int], bytes]
+) -> None:
     for begun in (b"", sent):
         with arriving(begun, [sent] if not begun else [], length) as body, pytest.raises(TarError):
             take(body, 1000)

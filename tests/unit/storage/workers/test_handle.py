@@ -11,7 +11,7 @@ import pytest
 
 from husk.kernel.process import Child
 from husk.storage.workers.answers import Done, Failed
-from husk.storage.workers.body import Upload
+from husk.storage.workers.body import BodyUpload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
 from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import encode
@@ -98,7 +98,7 @@ async def test_an_upload_is_the_workers_own_to_read(tmp_path: Path) -> None:
     )
     with ours, theirs:
         ours.sendall(b"rest")
-        worker = await Worker.start_upload(nursery.nursery, job, Upload(theirs.fileno(), b"begun ", None))
+        worker = await Worker.start_upload(nursery.nursery, job, BodyUpload(theirs.fileno(), b"begun ", None))
         assert await worker.outcome() == Done()
         worker.stop()
     assert (tmp_path / "got").read_bytes().endswith(b"rest")

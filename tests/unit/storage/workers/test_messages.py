@@ -11,7 +11,7 @@ from husk.storage.workers.answers import Done, Failed, FileContent, FileStatus, 
 from husk.storage.workers.jobs import PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import decode_answer, decode_job, encode, printable
 from husk.storage.workers.parts import Bind
-from husk.storage.workers.report import Answers
+from husk.storage.workers.report import AnswerReader
 from tests.support.work import memory_for
 
 # What Python makes of names of files that are not UTF-8 is among them.
@@ -48,7 +48,7 @@ def test_a_job_comes_out_as_it_went_in(job):
 @given(st.lists(answers), st.integers(1, 50))
 def test_answers_come_out_of_pieces_of_any_size(said, size):
     data = b"".join(map(encode, said))
-    found, reader = [], Answers()
+    found, reader = [], AnswerReader()
     for at in range(0, len(data), size):
         reader.feed(data[at : at + size])
         while (answer := reader.next()) is not None:
@@ -57,7 +57,7 @@ def test_answers_come_out_of_pieces_of_any_size(said, size):
 
 
 def test_what_is_here_of_a_large_answer_is_not_copied_for_each_piece_that_comes():
-    reader = Answers()
+    reader = AnswerReader()
     line = encode(FileContent(bytes(1 << 20)))
 
     def feed(piece: bytes) -> None:
@@ -72,7 +72,7 @@ def test_what_is_here_of_a_large_answer_is_not_copied_for_each_piece_that_comes(
 
 
 def test_an_answer_that_is_cut_off_is_none():
-    reader = Answers()
+    reader = AnswerReader()
     reader.feed(encode(Failed("x"))[:-1])
     assert reader.next() is None
 

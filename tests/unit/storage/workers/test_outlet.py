@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.storage.workers import outlet as module
-from husk.storage.workers.body import Body, Upload
+from husk.storage.workers.body import BodyReader, BodyUpload
 from husk.storage.workers.outlet import Outlet
 
 
@@ -37,7 +37,7 @@ class Client:
         self._ours.sendall(b"0\r\n\r\n")
         self._ours.close()
         self._reader.join()
-        body, found = Body(Upload(-1, self._received, None)), b""
+        body, found = BodyReader(BodyUpload(-1, self._received, None)), b""
         buffer = memoryview(bytearray(1 << 16))
         while count := body.readinto(buffer):
             found += buffer[:count]

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from husk.storage.tar.members import Members, tar_to
+from husk.storage.tar.members import TarWriter, tar_to
 from husk.storage.workers.pack import XATTRS, add_all, base_name, describe, source
 from tests.support.tars import files_of
 
@@ -43,13 +43,13 @@ def test_links_are_told_where_they_lead(tmp_path):
 def test_a_directory_that_goes_between_the_look_and_the_walk(tmp_path, monkeypatch):
     top = tmp_path / "etc"
     top.mkdir()
-    add = Members.add
+    add = TarWriter.add
 
     def add_and_remove(self, name, path, status):
         add(self, name, path, status)
         os.rmdir(top)
 
-    monkeypatch.setattr(Members, "add", add_and_remove)
+    monkeypatch.setattr(TarWriter, "add", add_and_remove)
     out = io.BytesIO()
     with tar_to(out, XATTRS) as members:
         add_all(members, str(top), "etc")

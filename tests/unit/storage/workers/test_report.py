@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.storage.workers import report
-from husk.storage.workers.answers import Answer, Entry, Looked
+from husk.storage.workers.answers import Answer, FoundFile, Looked
 from husk.storage.workers.messages import decode_answer, encode
 from husk.storage.workers.report import AnswerPipe
 
@@ -22,7 +22,7 @@ async def test_a_long_answer_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPa
         return decode(line)
 
     monkeypatch.setattr(report, "decode_answer", watched)
-    few, many = (Looked([Entry("name", 0o644, 0, 0, 0, 0)] * count) for count in (1, 2000))
+    few, many = (Looked([FoundFile("name", 0o644, 0, 0, 0, 0)] * count) for count in (1, 2000))
     (tmp_path / "said").write_bytes(encode(few) + encode(many) + encode(few)[:10])
     pipe = AnswerPipe(os.open(tmp_path / "said", os.O_RDONLY))
     assert await pipe.next() == few

@@ -17,11 +17,11 @@ from husk.swarm.model.settings import RestoreAddresses, SwarmSpec
 from husk.swarm.model.swarm import KEY, MEMBERSHIP, Membership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Put
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.unit.swarm.swarm_room import SwarmRoom, spec
 
 WORD = "correct horse"
-HERE = RestoreAddresses(Endpoint("127.0.0.1", 0))
+HERE = RestoreAddresses(HostPort("127.0.0.1", 0))
 
 
 class Several:

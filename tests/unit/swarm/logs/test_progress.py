@@ -4,11 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from husk.engine.logs.records import Columns, LogQuery, Selection, take_apart
+from husk.engine.logs.records import Columns, LogQuery, RecordSelection, take_apart
 from husk.engine.model.clock import rfc3339
 from husk.errors import InvalidParameter
 from husk.swarm.logs import progress as log_progress
-from husk.swarm.logs.progress import Progress
+from husk.swarm.logs.progress import LogProgress
 
 
 def at(moment: int) -> bytes:
@@ -21,7 +21,7 @@ def lines(*records: tuple[int, str, str]) -> Columns:
 
 
 def test_nothing_that_came_is_asked_for_again() -> None:
-    progress = Progress(LogQuery(follow=True, tail=5))
+    progress = LogProgress(LogQuery(follow=True, tail=5))
     assert progress.query == LogQuery(follow=True, tail=5)
     progress.break_off()
     first = lines((1, "stdout F", "a"), (2, "stdout F", "b"), (2, "stderr F", "c"))
@@ -36,7 +36,7 @@ def test_nothing_that_came_is_asked_for_again() -> None:
 
 
 def test_a_line_that_was_in_the_midst_goes_on() -> None:
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     progress.take(lines((1, "stdout P", "ab")))
     progress.take(lines((2, "stdout P", "cd"), (3, "stderr F", "e")))
     assert progress.query.since_ns == 1
@@ -49,7 +49,7 @@ def test_a_line_that_was_in_the_midst_goes_on() -> None:
 
 
 def test_a_line_that_was_whole_may_come_in_pieces() -> None:
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     progress.take(lines((1, "stdout F", "abcd")))
     progress.break_off()
     came = progress.take(lines((1, "stdout P", "ab"), (2, "stdout F", "cd"), (3, "stdout F", "x")))
@@ -57,14 +57,14 @@ def test_a_line_that_was_whole_may_come_in_pieces() -> None:
 
 
 def test_what_the_log_has_no_more_is_not_taken_from_what_is_new() -> None:
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     progress.take(lines((1, "stdout F", "abcd")))
     progress.break_off()
     assert progress.take(lines((2, "stdout F", "wxyz"))).data == [b"wxyz"]
 
 
 def test_who_wants_nothing_of_before_gets_what_comes_since_the_reading_began() -> None:
-    progress = Progress(LogQuery(follow=True, tail=0))
+    progress = LogProgress(LogQuery(follow=True, tail=0))
     assert progress.take(Columns([], [], [at(7)])).data == []
     assert progress.query == LogQuery(follow=True, since_ns=7)
     progress.break_off()
@@ -74,7 +74,7 @@ def test_who_wants_nothing_of_before_gets_what_comes_since_the_reading_began() -
 
 def test_a_line_without_end_is_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_progress, "_MOST", 3)
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     for moment in range(1, 10):
         progress.take(lines((moment, "stdout P", "x")))
     assert len(progress._came) <= 6 and progress.query.since_ns == 5
@@ -83,7 +83,7 @@ def test_a_line_without_end_is_not_remembered_without_end(monkeypatch: pytest.Mo
 
 
 def test_records_of_one_time_are_counted_and_not_remembered_one_by_one() -> None:
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     for _ in range(3):
         progress.take(lines(*[(1, "stdout F", ""), (1, "stderr F", "x")] * 50))
     assert len(progress._came) == 2
@@ -94,7 +94,7 @@ def test_records_of_one_time_are_counted_and_not_remembered_one_by_one() -> None
 
 def test_times_that_go_backwards_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_progress, "_MOST", 3)
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     progress.take(lines((1, "stderr P", "a line without end")))
     for moment in range(900, 0, -9):
         progress.take(lines(*((moment - by, "stdout F", "x") for by in range(9))))
@@ -102,7 +102,7 @@ def test_times_that_go_backwards_are_not_remembered_without_end(monkeypatch: pyt
 
 
 def test_a_time_that_is_none_is_refused() -> None:
-    progress = Progress(LogQuery(follow=True))
+    progress = LogProgress(LogQuery(follow=True))
     progress.take(Columns([b"stdout F"], [b"x"], [b"now"]))
     with pytest.raises(InvalidParameter, match="invalid time"):
         _ = progress.query
@@ -124,11 +124,11 @@ def test_wherever_it_breaks_off_all_comes_once(
     for later, stream, tag, data in written:
         moment += later
         log.append(b"%b %b %b %b\n" % (at(moment), stream.encode(), tag.encode(), data.encode()))
-    progress, came = Progress(LogQuery(follow=True)), list[tuple[bytes, bytes]]()
+    progress, came = LogProgress(LogQuery(follow=True)), list[tuple[bytes, bytes]]()
     far = 0
     for further, block in [*reads, (len(log), 4)]:
         far = min(len(log), far + further)
-        selection = Selection(progress.query)
+        selection = RecordSelection(progress.query)
         progress.break_off()
         for start in range(0, far, block):
             found = selection.select(take_apart(b"".join(log[start : min(far, start + block)])))

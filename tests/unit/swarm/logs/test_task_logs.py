@@ -13,7 +13,7 @@ from husk.engine.model.clock import rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
 from husk.swarm.logs import task_logs
-from husk.swarm.logs.progress import Progress
+from husk.swarm.logs.progress import LogProgress
 from husk.swarm.logs.task_logs import note, told
 from husk.swarm.model.services import Task
 from husk.swarm.port.log_messages import Asked, AsPieces, begun
@@ -174,11 +174,11 @@ async def test_pieces_are_taken_apart_beside_the_event_loop(
     """A node may send large ones."""
     threads = list[int]()
 
-    def noted(progress: Progress, lines: Columns) -> Columns:
+    def noted(progress: LogProgress, lines: Columns) -> Columns:
         threads.append(threading.get_ident())
         return lines
 
-    monkeypatch.setattr(Progress, "take", noted)
+    monkeypatch.setattr(LogProgress, "take", noted)
     Breaking(room, [line(0, 1, "a")])
     assert await followed(room, there[:1]) == ["a\n"]
     assert threads and threading.get_ident() not in threads

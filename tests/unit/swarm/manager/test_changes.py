@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from husk.storage.state.store import StateStore
-from husk.swarm.manager.changes import Changes
+from husk.swarm.manager.changes import TaskChanges
 from husk.swarm.manager.planner import Action, Create, Forget, Orphan, Plan, Stop
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ContainerSpec, DriverSpec, Mode, ReplicatedJob, Service, TaskState
@@ -26,7 +26,7 @@ def store(state: StateStore) -> SwarmRecords:
 
 
 async def carry_out(store: SwarmRecords, *actions: Action, service: Service | None = None) -> bool:
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     done = changes.carry_out(Plan(list(actions)), service or make_service(), DriverSpec(name="local"))
     await changes.write()
     return done
@@ -79,7 +79,7 @@ async def test_what_is_forgotten_goes_when_its_node_has_nothing_of_it(store: Swa
 
 async def test_nothing_is_concluded_of_nodes_that_are_not_known(store: SwarmRecords):
     id = await add(store, node_id="anywhere")
-    changes = Changes(store, None)
+    changes = TaskChanges(store, None)
     changes.forget(store.tasks[id])
     await changes.write()
     assert store.tasks[id].desired_state == "remove"
@@ -97,7 +97,7 @@ async def test_a_task_is_given_a_node_or_told_why_not(store: SwarmRecords):
         await add(store, "pending", ""),
         await add(store, "pending"),
     )
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     changes.assign(store.tasks[placed], "n")
     changes.refuse(store.tasks[refused], "no suitable node")
     changes.assign(store.tasks[preassigned], "n")
@@ -112,7 +112,7 @@ async def test_a_task_is_given_a_node_or_told_why_not(store: SwarmRecords):
 async def test_what_the_store_refuses_is_as_before(store: SwarmRecords):
     id = await add(store, "pending", "")
     known = store.tasks[id]
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     changes.assign(known, "n")
     changes.carry_out(Plan([Create(2)]), make_service(), None)
     # Another manager was faster, and no news of it has come.
@@ -126,7 +126,7 @@ async def test_nothing_can_be_seen_of_a_plan_before_it_is_written(store: SwarmRe
     """A plan of a deposed manager would go out with what its agent writes of the same task."""
     id = await add(store)
     known = store.tasks[id]
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     changes.carry_out(Plan([Stop(id), Create(2)]), make_service(), None)
     assert changes.current(known).desired_state == "shutdown" and store.tasks == {id: known}
     await store.amend(known, lambda task: but(task, status__err="said by its node"))
@@ -137,7 +137,7 @@ async def test_nothing_can_be_seen_of_a_plan_before_it_is_written(store: SwarmRe
 
 async def test_what_is_given_to_a_node_has_not_ended_meanwhile(store: SwarmRecords):
     id = await add(store, "pending", "")
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     changes.assign(store.tasks[id], "n")
     await store.amend(store.tasks[id], lambda task: but(task, desired_state="shutdown"))
     await changes.write()
@@ -160,7 +160,7 @@ async def test_no_transaction_is_larger_than_a_store_takes(store: SwarmRecords, 
 
 
 async def test_many_are_written_in_pieces_and_new_ones_only_for_the_service_as_it_is(store: SwarmRecords):
-    changes = Changes(store, NODES)
+    changes = TaskChanges(store, NODES)
     changes.carry_out(Plan([Create(slot) for slot in range(1, 2 * MOST_STEPS + 1)]), make_service(), None)
     answers = iter([True, False])
     await changes.write(lambda: next(answers))

@@ -29,7 +29,7 @@ from husk.swarm.port.messages import FOLLOW, RENEW, FollowReply, FollowRequest, 
 from husk.swarm.port.server import ClusterPort
 from husk.swarm.transport import listener as door
 from husk.swarm.transport.listener import listen
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.free_ports import free_port
 from tests.support.waiting import until_async
 from tests.unit.swarm.membership.test_certificates import rotate, trust_of
@@ -45,7 +45,7 @@ class PortedRoom(SwarmRoom):
         super().__init__(directory, state)
         self.admitted: list[str] = []
         self.tasks = Tasks()
-        self.endpoint = Endpoint("127.0.0.1", free_port())
+        self.endpoint = HostPort("127.0.0.1", free_port())
         self.port = ClusterListener(self.cluster, self.certificates, self._served)
 
     def _served(self) -> ClusterPort:

@@ -29,8 +29,8 @@ from husk.swarm.model.services import (
     UpdateConfig,
     UpdateStatus,
 )
-from husk.swarm.state.transactions import Check, News, Put, Record, Step, StoreUnavailable
-from husk.swarm.state.unreadable import Unreadable
+from husk.swarm.state.transactions import Check, ClusterRecord, News, Put, Step, StoreUnavailable
+from husk.swarm.state.unreadable import UnreadableRecords
 from tests.support.but import but
 from tests.unit.swarm.world import GIB, World
 
@@ -72,7 +72,7 @@ async def test_tasks_end_with_their_service(world: World) -> None:
 async def test_tasks_of_a_service_whose_record_cannot_be_read_stay(world: World) -> None:
     world.declare(1)
     await world.until(world.running, "it runs")
-    world.store.unreadable = Unreadable([("service", "web")])
+    world.store.unreadable = UnreadableRecords([("service", "web")])
     del world.store.services["web"]
     world.reachable.reset_mock()
     world.wake()
@@ -86,8 +86,8 @@ async def test_a_service_stays_as_it_is_while_one_of_its_tasks_cannot_be_read(wo
     await world.until(world.running, "it runs")
     (known,) = world.tasks()
     body = msgspec.json.encode(known).replace(b'"state":"running"', b'"state":"hibernating"')
-    name, whole = ("task", known.id), Record("task", known.id, msgspec.json.encode(known), 10**6 + 1)
-    world.store.take_in(News(10**6, False, (Record(*name, body, 10**6),)))
+    name, whole = ("task", known.id), ClusterRecord("task", known.id, msgspec.json.encode(known), 10**6 + 1)
+    world.store.take_in(News(10**6, False, (ClusterRecord(*name, body, 10**6),)))
     del world.store.tasks[known.id]  # as a daemon that starts would find it
     world.store.index.drop(known)
     world.reachable.reset_mock()

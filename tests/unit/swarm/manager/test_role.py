@@ -13,7 +13,7 @@ from husk.swarm.model.node import ManagerStatus, Node
 from husk.swarm.model.settings import NodeSpec
 from husk.swarm.model.swarm import MEMBERSHIP, SELF, Membership
 from husk.swarm.state.parts import store_of
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.support.waiting import soon
 from tests.unit.swarm.membership.test_nodes import worker
@@ -43,7 +43,7 @@ async def with_member(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> FakeS
 
     monkeypatch.setattr(room.etcd_membership, "depart", nobody_left)
     monkeypatch.setattr(room.etcd_membership, "spare", AsyncMock())
-    await room.cluster.note_store(room.etcd_membership.where([Endpoint("192.0.2.1", 2379)]), {})
+    await room.cluster.note_store(room.etcd_membership.where([HostPort("192.0.2.1", 2379)]), {})
     room.node_role.manager_role.shared = shared  # type: ignore[assignment]
     return shared
 
@@ -70,7 +70,7 @@ async def test_records_that_are_moved_stay_where_they_are_if_whoever_asked_leave
 ) -> None:
     """The new manager's connection breaks when the records are in etcd, and in SQLite no more."""
     shared, moved, go_on, dropped = FakeShared(), asyncio.Event(), asyncio.Event(), list[str]()
-    where = room.etcd_membership.where([Endpoint("192.0.2.1", 2379)])
+    where = room.etcd_membership.where([HostPort("192.0.2.1", 2379)])
 
     async def begun() -> ClusterStoreConfig:
         return where
@@ -109,7 +109,7 @@ async def test_an_etcd_that_cannot_be_begun_leaves_nothing(
         raise Unavailable("etcd is not ready")
 
     async def fine() -> ClusterStoreConfig:
-        return room.etcd_membership.where([Endpoint("192.0.2.1", 2379)])
+        return room.etcd_membership.where([HostPort("192.0.2.1", 2379)])
 
     async def drop() -> None:
         dropped.append("all")

@@ -13,7 +13,7 @@ from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.ca.holders import Holder
 from husk.swarm.ca.identity import Identity
-from husk.swarm.membership.certificates import Certificates
+from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.model.node import Node
 from husk.swarm.model.services import SECOND
 from husk.swarm.model.settings import CAConfig, NodeSpec
@@ -65,7 +65,7 @@ async def test_a_manager_makes_its_own_and_keeps_it(room: SwarmRoom, tmp_path: P
 async def test_one_that_will_not_do_is_made_again(room: SwarmRoom, tmp_path: Path) -> None:
     made = await room.certificates.identity()
     in_80_days = FakeClock(time.time_ns() + 80 * 86400 * SECOND)
-    late = Certificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", in_80_days)
+    late = NodeCertificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", in_80_days)
     renewed = await late.identity()
     assert renewed != made and renewed.roots == made.roots
     (tmp_path / "swarm.node" / "node.key").write_bytes(b"x" * 64)
@@ -75,7 +75,7 @@ async def test_one_that_will_not_do_is_made_again(room: SwarmRoom, tmp_path: Pat
 
 async def test_the_moment_of_a_renewal_stays_and_goes_by_the_clock_as_it_is(room: SwarmRoom, tmp_path: Path) -> None:
     made, clock = await room.certificates.identity(), FakeClock(time.time_ns())
-    later = Certificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", clock)
+    later = NodeCertificates(room.store, room.cluster, room.sealer, tmp_path / "swarm.node", clock)
     first = await later.wait(made)
     clock.pass_by(86400 * SECOND)
     assert await later.wait(made) == pytest.approx(first - 86400, abs=1)

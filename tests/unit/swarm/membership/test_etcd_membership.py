@@ -20,7 +20,7 @@ from husk.swarm.port.enter import ManagerSecrets
 from husk.swarm.state.etcd.members import KnownMember
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import StoreUnavailable
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.support.clock import FakeClock
 from tests.support.memory import NoMounts
@@ -72,7 +72,7 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
     assert (await room.cluster.with_store_root()).store_root == swarm.store_root
     place = room.cluster.membership
     assert place is not None
-    await room.cluster.note_store(room.etcd_membership.where([Endpoint("192.0.2.1", 2379)]), {})
+    await room.cluster.note_store(room.etcd_membership.where([HostPort("192.0.2.1", 2379)]), {})
     key, request = authority.new_request()
     entered = await room.etcd_membership.enter("w", request)
     assert entered.members == ("192.0.2.1:2379",) and entered.root == swarm.store_root.certificate.encode()
@@ -89,8 +89,8 @@ async def test_the_swarms_etcd_has_certificates_of_its_own(room: SwarmRoom) -> N
 
 
 async def test_where_the_members_are(room: SwarmRoom) -> None:
-    assert room.etcd_membership.endpoints() == [Endpoint("192.0.2.1", 2379)] and not room.etcd_membership.here
-    where = room.etcd_membership.where([Endpoint("192.0.2.1", 2379), Endpoint("2001:db8::2", 9)])
+    assert room.etcd_membership.endpoints() == [HostPort("192.0.2.1", 2379)] and not room.etcd_membership.here
+    where = room.etcd_membership.where([HostPort("192.0.2.1", 2379), HostPort("2001:db8::2", 9)])
     assert where.address == "etcd://192.0.2.1:2379,[2001:db8::2]:9" and where.certificates is not None
     await room.store.save(worker("w", "beta"))
     assert len(room.etcd_membership.endpoints()) == 1, "workers have none"
@@ -123,12 +123,12 @@ async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_tol
     place = room.cluster.membership
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
-    learner = KnownMember(7, "m", Endpoint("192.0.2.1", 23800), learns=True)
+    learner = KnownMember(7, "m", HostPort("192.0.2.1", 23800), learns=True)
     members = AsyncMock(listing=AsyncMock(return_value=[learner]))
     monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
     await room.etcd_membership.settle()
-    assert room.etcd_membership.endpoints() == [Endpoint("192.0.2.1", 23790)]
-    members.promote.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    assert room.etcd_membership.endpoints() == [HostPort("192.0.2.1", 23790)]
+    members.promote.assert_awaited_once_with(HostPort("192.0.2.1", 23800))
     members.close.assert_awaited_once()
 
 
@@ -140,21 +140,21 @@ async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, mon
     other.spec.role = "manager"
     await room.store.save(other)
     removed = room.etcd_membership._member = Mock(removed=True, clear=AsyncMock())
-    members = AsyncMock(add=AsyncMock(return_value={"w": Endpoint("192.0.2.9", 2380)}))
+    members = AsyncMock(add=AsyncMock(return_value={"w": HostPort("192.0.2.9", 2380)}))
     opened, started = AsyncMock(return_value=members), AsyncMock()
     monkeypatch.setattr(room.etcd_membership, "_members", opened)
     monkeypatch.setattr(room.etcd_membership, "_run", started)
     assert room.etcd_membership.removed
     await room.etcd_membership.bring_back()
-    opened.assert_awaited_once_with([Endpoint("192.0.2.9", 2379)])
-    members.add.assert_awaited_once_with(Endpoint("192.0.2.1", 23800))
+    opened.assert_awaited_once_with([HostPort("192.0.2.9", 2379)])
+    members.add.assert_awaited_once_with(HostPort("192.0.2.1", 23800))
     members.close.assert_awaited_once()
     noted = room.cluster.membership
     assert noted is not None and noted.others == {"w": "192.0.2.9:2380"}
     assert noted.store == "etcd://192.0.2.1:23790,192.0.2.9:2379"
     removed.clear.assert_awaited_once()
     [(member,)] = [call.args for call in started.await_args_list]
-    assert member._settings.others == {"w": Endpoint("192.0.2.9", 2380)}
+    assert member._settings.others == {"w": HostPort("192.0.2.9", 2380)}
 
 
 def test_what_was_entered_is_all_there() -> None:
@@ -199,11 +199,11 @@ async def spared(
         node = worker(f"m{number}", f"host{number}")
         address = f"192.0.2.{number}"
         await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
-    peers = [KnownMember(n, f"m{n}", Endpoint(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
+    peers = [KnownMember(n, f"m{n}", HostPort(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
     members = AsyncMock(listing=AsyncMock(return_value=peers))
     monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
 
-    async def answers(endpoint: Endpoint, *_: object) -> bool:
+    async def answers(endpoint: HostPort, *_: object) -> bool:
         return endpoint.host not in down
 
     monkeypatch.setattr("husk.swarm.state.etcd.members.answers", answers)

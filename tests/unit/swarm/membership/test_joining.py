@@ -4,7 +4,7 @@ from husk.errors import InvalidParameter, Unavailable
 from husk.swarm.membership.joining import check, join
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.settings import JoinSettings
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.free_ports import free_port
 
 GOOD = JoinSettings(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0.0.0:2377")
@@ -12,7 +12,7 @@ GOOD = JoinSettings(["192.0.2.1"], "SWMTKN-1-" + "0" * 50 + "-" + "0" * 25, "0.0
 
 def test_addresses_have_the_usual_port() -> None:
     remotes = check(GOOD._replace(remotes=["192.0.2.1", "tcp://[2001:db8::1]:5", "manager:6"], availability="Drain"))
-    assert remotes == (Endpoint("192.0.2.1", 2377), Endpoint("2001:db8::1", 5), Endpoint("manager", 6))
+    assert remotes == (HostPort("192.0.2.1", 2377), HostPort("2001:db8::1", 5), HostPort("manager", 6))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from husk.errors import Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.swarm.ca import authority, roots
 from husk.swarm.ca.roots import MEMBER_LIFE
-from husk.swarm.membership.member_certificate import LONGEST, ROOT, SOON, MemberCertificate, Owner
+from husk.swarm.membership.member_certificate import LONGEST, ROOT, SOON, CertificateOwner, MemberCertificate
 from husk.swarm.model.swarm import SwarmRoot
 from husk.swarm.state.member_files import install
 from tests.support.waiting import until_async
@@ -31,7 +31,7 @@ class Member:
         self.it = MemberCertificate(
             self.certificate,
             self.key,
-            owner=lambda: Owner("n", "192.0.2.1"),
+            owner=lambda: CertificateOwner("n", "192.0.2.1"),
             root=lambda: self.root,
             sealer=self.sealer,
             renewed=self._renewed,

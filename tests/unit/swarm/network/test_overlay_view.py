@@ -1,7 +1,7 @@
 """News to a host about one network, address by address."""
 
 from husk.engine.networks.sharing import Place
-from husk.network.peers import Peer
+from husk.network.peers import OverlayPeer
 from husk.swarm.network.overlay_view import OverlayView
 
 
@@ -18,7 +18,7 @@ def test_an_address_has_its_peer_its_names_and_the_address_it_answers_to() -> No
     view.note(place("10.0.9.5", "Web", "web", "c5"), "m5", "192.0.2.2", told=True)
     view.note(place("fd00::5", "web"), "m5", "192.0.2.2", told=True)
     view.note(place("10.0.9.6", "web", kind="host"), "m6", "192.0.2.2", told=False)
-    assert view.peers["10.0.9.5"] == Peer("10.0.9.5", "m5", "192.0.2.2") and len(view.peers) == 3
+    assert view.peers["10.0.9.5"] == OverlayPeer("10.0.9.5", "m5", "192.0.2.2") and len(view.peers) == 3
     assert list(view.sources.values()) == [("10.0.9.5", "10.0.9.2"), ("fd00::5", "fd00::2")]
     assert shown(view) == {"web": ["10.0.9.5", "fd00::5"], "c5": ["10.0.9.5"]}
 

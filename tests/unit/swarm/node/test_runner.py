@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from husk.engine.containers.create import Created
+from husk.engine.containers.create import CreatedContainer
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import TASK_LABEL, Status
 from husk.engine.model.container_config import ContainerConfig
@@ -16,7 +16,7 @@ from husk.errors import Conflict, NotFound
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ContainerSpec, Service, ServiceSpec, Task, TaskSpec, TaskStatus
 from husk.swarm.node import runner as runner_module
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.spec.containers import container_config
 from tests.support.but import but
 from tests.support.waiting import until_async
@@ -37,9 +37,9 @@ class SlowContainers:
             await self.go_on.wait()
         self.log.append(name)
 
-    async def create(self, *request: object) -> Created:
+    async def create(self, *request: object) -> CreatedContainer:
         await self._step("create")
-        return Created(container(), [])
+        return CreatedContainer(container(), [])
 
     async def start(self, reference: str) -> None:
         await self._step("start")
@@ -68,8 +68,8 @@ class FakeAssignments(AsyncMock):
         self.there[task.id] = but(task, status=status)
 
 
-def made(containers: Containers) -> tuple[Runner, Service, Task]:
-    runner = Runner(
+def made(containers: Containers) -> tuple[TaskRunner, Service, Task]:
+    runner = TaskRunner(
         assignments=FakeAssignments(), containers=containers, images=Mock(),
         deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
     )  # fmt: skip
@@ -192,7 +192,7 @@ class StubbornContainers(SlowContainers):
         del self.left[reference]
 
 
-def strangers(containers: StubbornContainers, monkeypatch: pytest.MonkeyPatch) -> tuple[Runner, list[Task]]:
+def strangers(containers: StubbornContainers, monkeypatch: pytest.MonkeyPatch) -> tuple[TaskRunner, list[Task]]:
     """A runner whose node has no tasks yet."""
     monkeypatch.setattr(runner_module, "AGAIN", 0.01)
     own = list[Task]()

@@ -10,7 +10,7 @@ import pytest
 from husk.errors import Unavailable
 from husk.swarm.port import crowding
 from husk.swarm.port.addresses import PAUSE, AddressHandlers
-from husk.swarm.port.dispatch import Body
+from husk.swarm.port.dispatch import DispatchBody
 from husk.swarm.port.faults import TooMany
 from husk.swarm.port.peers import Peer
 
@@ -24,7 +24,7 @@ async def test_keys_of_many_nodes_are_not_remembered_without_end() -> None:
 
     handlers = AddressHandlers(cast(Any, SimpleNamespace(announce=announce)), lambda: 0.0)
     for number in range(crowding._MOST_REMEMBERED + 10):
-        await handlers._announce(peer(str(number)), Body())
+        await handlers._announce(peer(str(number)), DispatchBody())
     assert len(handlers._announcing._last) == crowding._MOST_REMEMBERED
 
 
@@ -41,12 +41,12 @@ async def test_a_slow_one_that_fails_does_not_let_a_node_speak_sooner() -> None:
     async def second() -> None:
         nonlocal now
         now = 2 * PAUSE
-        await handlers._announce(peer("w"), Body(content=b"quick"))
+        await handlers._announce(peer("w"), DispatchBody(content=b"quick"))
         fails.set()
 
     first, _ = await asyncio.gather(
-        handlers._announce(peer("w"), Body(content=b"slow")), second(), return_exceptions=True
+        handlers._announce(peer("w"), DispatchBody(content=b"slow")), second(), return_exceptions=True
     )
     assert isinstance(first, Unavailable)
     with pytest.raises(TooMany):
-        await handlers._announce(peer("w"), Body(content=b"again"))
+        await handlers._announce(peer("w"), DispatchBody(content=b"again"))

@@ -1,8 +1,8 @@
 from husk.swarm.port import crowding
-from husk.swarm.port.crowding import BURST, PAUSE, Attempts, ConnectionCrowd, Pauses, Visit, place_of
+from husk.swarm.port.crowding import BURST, PAUSE, Attempts, ConnectionCrowd, Pauses, UnknownVisit, place_of
 
 
-def come(crowd: ConnectionCrowd, address: str, times: int = 1) -> list[Visit]:
+def come(crowd: ConnectionCrowd, address: str, times: int = 1) -> list[UnknownVisit]:
     """So many of an address, for whom nobody has to go."""
     made = [crowd.welcome(address) for _ in range(times)]
     assert all(leaving is None for _, leaving in made)

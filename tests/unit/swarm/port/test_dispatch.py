@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from husk.errors import Unavailable
-from husk.swarm.port.dispatch import LEAVING, Body, DispatchHandlers
+from husk.swarm.port.dispatch import LEAVING, DispatchBody, DispatchHandlers
 from husk.swarm.port.faults import TooMany
 from husk.swarm.port.peers import Peer
 
@@ -24,13 +24,13 @@ async def test_a_node_leaves_now_and_then() -> None:
         left.append(node)
 
     handlers = DispatchHandlers(cast(Any, SimpleNamespace(leave=leave)), lambda: now)
-    await handlers._leave(peer("w"), Body())
+    await handlers._leave(peer("w"), DispatchBody())
     with pytest.raises(TooMany, match="has just left"):
-        await handlers._leave(peer("w"), Body())
-    await handlers._leave(peer("x"), Body())
+        await handlers._leave(peer("w"), DispatchBody())
+    await handlers._leave(peer("x"), DispatchBody())
     now, fails = LEAVING, True
     with pytest.raises(Unavailable):
-        await handlers._leave(peer("w"), Body())
+        await handlers._leave(peer("w"), DispatchBody())
     fails = False
-    await handlers._leave(peer("w"), Body())
+    await handlers._leave(peer("w"), DispatchBody())
     assert left == ["w", "x", "w"], "what could not be written down may be said again at once"

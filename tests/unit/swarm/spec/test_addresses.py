@@ -7,23 +7,23 @@ import pytest
 from husk.errors import InvalidParameter
 from husk.network import own_addresses
 from husk.swarm.spec.addresses import advertised, data_path, listening, only
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 
 async def test_addresses_are_taken_as_they_are() -> None:
-    assert await listening("[::]:5") == Endpoint("::", 5)
-    assert await listening("tcp://127.0.0.1") == Endpoint("127.0.0.1", 2377)
-    assert await advertised("192.0.2.7") == Endpoint("192.0.2.7", 0)
-    assert await advertised("192.0.2.7:99") == Endpoint("192.0.2.7", 99)
-    assert await advertised("2001:db8::1") == Endpoint("2001:db8::1", 0)
+    assert await listening("[::]:5") == HostPort("::", 5)
+    assert await listening("tcp://127.0.0.1") == HostPort("127.0.0.1", 2377)
+    assert await advertised("192.0.2.7") == HostPort("192.0.2.7", 0)
+    assert await advertised("192.0.2.7:99") == HostPort("192.0.2.7", 99)
+    assert await advertised("2001:db8::1") == HostPort("2001:db8::1", 0)
 
 
 async def test_an_interface_stands_for_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_addresses, "of_interface", {"eth7": [ip_address("192.0.2.7")]}.get)
     monkeypatch.setattr(own_addresses, "outgoing", lambda: "192.0.2.8")
-    assert await advertised("eth7:99") == Endpoint("192.0.2.7", 99)
-    assert await listening("eth7") == Endpoint("192.0.2.7", 2377)
-    assert await advertised("") == Endpoint("192.0.2.8", 0)
+    assert await advertised("eth7:99") == HostPort("192.0.2.7", 99)
+    assert await listening("eth7") == HostPort("192.0.2.7", 2377)
+    assert await advertised("") == HostPort("192.0.2.8", 0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ async def test_a_scope_is_no_part_of_an_address() -> None:
         await listening("[fe80::1%lo]:2377")
     with pytest.raises(InvalidParameter, match="data path address must be"):
         await data_path("fe80::1%lo")
-    assert await advertised("fe80::1") == Endpoint("fe80::1", 0)
+    assert await advertised("fe80::1") == HostPort("fe80::1", 0)
 
 
 async def test_where_packets_of_networks_go() -> None:

@@ -12,13 +12,13 @@ from husk.storage.state.store import Change, StateStore
 from husk.swarm.model.node import Machine
 from husk.swarm.state import open_store
 from husk.swarm.state.parts import build_state, store_of
-from husk.swarm.surroundings import Surroundings
+from husk.swarm.surroundings import SwarmSurroundings
 
 
-def around(config: Config, state: StateStore, **parts: Any) -> Surroundings:
+def around(config: Config, state: StateStore, **parts: Any) -> SwarmSurroundings:
     """Doubles of the parts that the core has opened."""
     parts = {"containers": Mock(), "images": Mock(), "networks": Mock(), "events": Mock()} | parts
-    return Surroundings(config=config, state=state, machine=Machine(hostname="a"), **parts)
+    return SwarmSurroundings(config=config, state=state, machine=Machine(hostname="a"), **parts)
 
 
 class Asked(Exception):

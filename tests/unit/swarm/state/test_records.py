@@ -19,7 +19,7 @@ from husk.swarm.state import records as records_module
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.records import SwarmRecords, in_sequence, resolve
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.state.transactions import Check, Delete, News, Record, Stale, Step
+from husk.swarm.state.transactions import Check, ClusterRecord, Delete, News, Stale, Step
 from tests.support.but import but
 from tests.support.clock import FakeClock
 from tests.support.waiting import soon, until_async
@@ -185,11 +185,13 @@ async def test_news_bring_memory_up_and_older_ones_do_not_take_it_back(records: 
     version = other.services["a"].version
     assert not other.take_in(News(old.revision, False, old.records[:1], (("service", "a"),)))
     assert other.services["a"].version == version
-    assert not other.take_in(News(old.revision, False, (Record("leader", "planner", b"{}", 1),), (("alive", "x"),)))
+    assert not other.take_in(
+        News(old.revision, False, (ClusterRecord("leader", "planner", b"{}", 1),), (("alive", "x"),))
+    )
 
 
 async def test_a_record_of_another_release_is_put_aside_until_it_can_be_read(records: SwarmRecords):
-    odd = Record("service", "odd", b'{"id": 7}', 50)
+    odd = ClusterRecord("service", "odd", b'{"id": 7}', 50)
     assert records.take_in(News(50, False, (odd,)))
     assert records.unreadable.services == {"odd"} and records.services == {}
     whole = msgspec.json.encode(service("odd"))
@@ -199,7 +201,9 @@ async def test_a_record_of_another_release_is_put_aside_until_it_can_be_read(rec
 
 async def test_a_record_that_cannot_be_read_is_gone_when_it_is_removed(records: SwarmRecords):
     for rest in (News(52, False, (), (("service", "odd"),)), News(52, True, ())):
-        records.take_in(News(50, False, (Record("service", "odd", b"{}", 50), Record("task", "t", b"{}", 50))))
+        records.take_in(
+            News(50, False, (ClusterRecord("service", "odd", b"{}", 50), ClusterRecord("task", "t", b"{}", 50)))
+        )
         assert set(records.unreadable) == {("service", "odd"), ("task", "t")}
         records.take_in(rest)
         assert not records.unreadable.services

@@ -6,9 +6,9 @@ import pytest
 from husk.errors import Conflict, InvalidParameter, Unavailable
 from husk.swarm.state.transactions import (
     Check,
+    ClusterRecord,
     Delete,
     Put,
-    Record,
     Stale,
     StoreUnavailable,
     check_name,
@@ -47,4 +47,4 @@ def test_errors_say_what_to_do():
     stale = Stale([("service", "a"), ("task", "b")])
     assert isinstance(stale, Conflict) and "service a, task b" in stale.message
     assert isinstance(StoreUnavailable("gone", unknown=True), Unavailable)
-    assert Record("a", "b", b"", 1).name == ("a", "b")
+    assert ClusterRecord("a", "b", b"", 1).name == ("a", "b")

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from husk.swarm.state.unreadable import Unreadable
+from husk.swarm.state.unreadable import UnreadableRecords
 
 REASON = ValueError("Invalid enum value 'hibernating'")
 
 
 def test_a_task_concerns_its_service(caplog: pytest.LogCaptureFixture) -> None:
-    unreadable = Unreadable([("service", "old")])
+    unreadable = UnreadableRecords([("service", "old")])
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             unreadable.note(("task", "t"), b'{"service_id": "web", "status": 7}', REASON)

@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from husk.swarm.transport.wire import SILENT, _ended, connect, keep_alive, plainly
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.free_ports import free_port
 
 
@@ -30,7 +30,7 @@ async def test_who_takes_a_connection_and_says_nothing() -> None:
         held.append(writer)
 
     async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
-        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        endpoint = HostPort("127.0.0.1", server.sockets[0].getsockname()[1])
         with pytest.raises(OSError, match=SILENT):
             await connect(endpoint, None, "", 0.1)
         held.pop().close()
@@ -41,17 +41,17 @@ async def test_who_closes_at_once() -> None:
         writer.transport.abort()
 
     async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
-        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        endpoint = HostPort("127.0.0.1", server.sockets[0].getsockname()[1])
         with pytest.raises(OSError, match=r"closed|reset"):
             await connect(endpoint, None, "", 5)
 
 
 async def test_who_is_cancelled_while_connecting() -> None:
     with pytest.raises(ConnectionRefusedError):
-        await connect(Endpoint("127.0.0.1", free_port()), None, "", 5)
+        await connect(HostPort("127.0.0.1", free_port()), None, "", 5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0), asyncio.timeout(5):
-            await connect(Endpoint("192.0.2.1", 9), None, "", 60)
+            await connect(HostPort("192.0.2.1", 9), None, "", 60)
 
 
 def test_a_host_that_is_gone_is_given_up() -> None:

@@ -12,7 +12,7 @@ from husk.builder.dockerfile.checks import Checks
 from husk.builder.dockerfile.convert import convert
 from husk.builder.dockerfile.converted import Converted
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.options import BaseImage, Found, Options, RemoteContext, Wanted
+from husk.builder.dockerfile.options import BaseImage, Options, RemoteContext, StageAnswer, StageQuestion
 from husk.builder.frontend.reading import graphs, messages
 from husk.builder.frontend.reading.answers import answer_to
 from husk.builder.frontend.reading.messages import encode
@@ -95,11 +95,11 @@ class Answerer:
             return messages.SyntaxTold(notice=syntax.notice(asked.image))
         return messages.SyntaxTold(asked)
 
-    def _go_on(self, found: Sequence[Found] | None) -> Iterator[bytes]:
+    def _go_on(self, found: Sequence[StageAnswer] | None) -> Iterator[bytes]:
         """Work until something must be known that is not in the file, or to the end."""
         assert self._work is not None
         try:
-            wanted: list[Wanted] = self._work.send(found)
+            wanted: list[StageQuestion] = self._work.send(found)
         except StopIteration as end:
             yield from _pieces(end.value)
         else:
@@ -115,7 +115,7 @@ def warm_up() -> None:
         messages.Open(b"FROM a\nENV b=c\nCOPY d e\nRUN f\nCMD g\n", b"*.o\n"),
         messages.AskSyntax({}),
         messages.Convert(Options(), context, "Dockerfile"),
-        messages.Told([Found(base)]),
+        messages.Told([StageAnswer(base)]),
     ):
         for _ in answerer.turn(encode(question)):
             pass
@@ -135,7 +135,7 @@ class _Sources:
     def __init__(self, context: messages.Context) -> None:
         self._context = context
 
-    async def look_up(self, wanted: Sequence[Wanted]) -> Sequence[Found]:
+    async def look_up(self, wanted: Sequence[StageQuestion]) -> Sequence[StageAnswer]:
         return [_narrowed(one) for one in await _say(list(wanted))]
 
     def main_context(self, paths: list[str]) -> Source | RemoteContext:
@@ -146,7 +146,7 @@ class _Sources:
         return context
 
 
-def _narrowed(found: Found) -> Found:
+def _narrowed(found: StageAnswer) -> StageAnswer:
     """A context of a name without what its own file leaves out."""
     context = found.context
     if context is None or context.source is None or not context.ignored:
@@ -155,14 +155,14 @@ def _narrowed(found: Found) -> Found:
     try:
         dockerignore.Ignore(patterns)
     except BadPattern as error:
-        return Found(error=f"{found.name}: .dockerignore: {error}")
+        return StageAnswer(error=f"{found.name}: .dockerignore: {error}")
     attributes = {**context.source.attributes, "local.excludepatterns": json.dumps(patterns)}
     source = structs.replace(context.source, attributes=attributes)
     return structs.replace(found, context=structs.replace(context, source=source, ignored=b""))
 
 
 @types.coroutine
-def _say(wanted: list[Wanted]) -> Generator[list[Wanted], Sequence[Found], Sequence[Found]]:
+def _say(wanted: list[StageQuestion]) -> Generator[list[StageQuestion], Sequence[StageAnswer], Sequence[StageAnswer]]:
     """Out of the conversion, to whoever drives it; its answer comes back."""
     return (yield wanted)
 

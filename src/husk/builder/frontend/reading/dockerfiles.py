@@ -10,7 +10,7 @@ from msgspec import structs
 
 from husk.builder.dockerfile.converted import Converted
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.options import BaseImage, Found, NamedContext, Options, Wanted
+from husk.builder.dockerfile.options import BaseImage, NamedContext, Options, StageAnswer, StageQuestion
 from husk.builder.frontend.reading import graphs, messages
 from husk.builder.frontend.reading.messages import Context
 from husk.builder.graph.graph import Graph, SourceFile
@@ -143,16 +143,16 @@ def _sent(options: Options) -> Options:
     return structs.replace(options, ignore=None)
 
 
-async def look_up(sources: Sources, wanted: Sequence[Wanted]) -> list[Found]:
+async def look_up(sources: Sources, wanted: Sequence[StageQuestion]) -> list[StageAnswer]:
     """All at the same time: an image, or what has its name among the contexts that a client gave names to."""
     return list(await asyncio.gather(*(_look_up(sources, one) for one in wanted)))
 
 
-async def _look_up(sources: Sources, wanted: Wanted) -> Found:
+async def _look_up(sources: Sources, wanted: StageQuestion) -> StageAnswer:
     try:
         for name in wanted.contexts:
             if context := await sources.named_context(name, wanted.platform):
-                return Found(context=context, name=name)
-        return Found(await sources.image(wanted.image, wanted.platform)) if wanted.image else Found()
+                return StageAnswer(context=context, name=name)
+        return StageAnswer(await sources.image(wanted.image, wanted.platform)) if wanted.image else StageAnswer()
     except HuskError as error:
-        return Found(error=str(error) or type(error).__name__)
+        return StageAnswer(error=str(error) or type(error).__name__)

@@ -12,7 +12,7 @@ from husk.builder.graph.operations import Edge
 from husk.errors import HuskError, NotImplementedYet
 
 
-class Head(Struct, frozen=True):
+class DefinitionHead(Struct, frozen=True):
     """The part before the operations: which of them is wanted, and the files they come from; or what is wrong."""
 
     edge: Edge | None = None
@@ -22,7 +22,7 @@ class Head(Struct, frozen=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-decode_head = msgspec.msgpack.Decoder(Head).decode
+decode_head = msgspec.msgpack.Decoder(DefinitionHead).decode
 
 
 class Answerer:
@@ -33,9 +33,9 @@ class Answerer:
             # One that makes nothing is no bytes at all, and there is no question without any.
             read = llb_read.definition(ops.Definition.decode(question, most=llb_read.MOST_VALUES))
         except HuskError as error:
-            yield encode(Head(wrong=error.message, not_yet=isinstance(error, NotImplementedYet)))
+            yield encode(DefinitionHead(wrong=error.message, not_yet=isinstance(error, NotImplementedYet)))
         else:
-            yield encode(Head(read.edge, read.graph.files))
+            yield encode(DefinitionHead(read.edge, read.graph.files))
             yield from graphs.pieces(read.graph)
 
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from husk.builder.dockerfile.converted import ShownStep, UsedArg
 from husk.builder.dockerfile.errors import Span
-from husk.builder.dockerfile.options import Found, Options, RemoteContext, Wanted
+from husk.builder.dockerfile.options import Options, RemoteContext, StageAnswer, StageQuestion
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.operations import Edge, Source
@@ -70,7 +70,7 @@ class Ask(Struct, frozen=True, tag="ask"):
 class Told(Struct, frozen=True, tag="told"):
     """The answers to `Asking`, in its order."""
 
-    found: list[Found]
+    found: list[StageAnswer]
 
 
 Question = Open | LeavesOut | AskOutline | AskSyntax | Convert | Ask | Told
@@ -97,7 +97,7 @@ class SyntaxTold(Struct, frozen=True, tag="syntax-told"):
 
 
 class Asking(Struct, frozen=True, tag="asking"):
-    wanted: list[Wanted]
+    wanted: list[StageQuestion]
 
 
 class Converted(Struct, frozen=True, tag="converted"):

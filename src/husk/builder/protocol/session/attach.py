@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from husk.builder.protocol.session.client import ClientSession
 from husk.builder.solver.sessions import Sessions
 from husk.errors import InvalidParameter
-from husk.rpc.grpc.connection import Bytes, Connection
+from husk.rpc.grpc.connection import Bytes, GrpcConnection
 from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
-from husk.rpc.http2.core import Limits
+from husk.rpc.http2.core import PeerLimits
 
 ID = "x-docker-expose-session-uuid"
 SHARED_KEY = "x-docker-expose-session-sharedkey"
@@ -26,7 +26,7 @@ _SLOWEST_ANSWER = 15.0
 # Much data on a slow line may be in the way of one.
 _MOST_FAILURES = 2
 # A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
-_LIMITS = Limits(window=4 << 20)
+_LIMITS = PeerLimits(window=4 << 20)
 # Of what a client answers in messages, to all calls at once. Contexts are passed on as they come, and do not count.
 _MOST = 16 * LARGEST
 
@@ -38,7 +38,7 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
     id = "".join(headers.get(ID, ()))
     if not id:
         raise InvalidParameter(f"a session needs the header {ID}")
-    async with Connection(below, client=True, limits=_LIMITS, most=_MOST) as connection:
+    async with GrpcConnection(below, client=True, limits=_LIMITS, most=_MOST) as connection:
         session = ClientSession(connection, id, "".join(headers.get(SHARED_KEY, ())), headers.get(METHODS, ()))
         await sessions.add(session)
         try:
@@ -47,7 +47,7 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
             sessions.remove(session)
 
 
-async def _until_it_ends(connection: Connection, id: str) -> None:
+async def _until_it_ends(connection: GrpcConnection, id: str) -> None:
     failures = 0
     while not connection.closed and failures < _MOST_FAILURES:
         with contextlib.suppress(TimeoutError):
@@ -59,7 +59,7 @@ async def _until_it_ends(connection: Connection, id: str) -> None:
         log.warning("session %s: the client does not answer any more", id)
 
 
-async def _is_well(connection: Connection) -> bool:
+async def _is_well(connection: GrpcConnection) -> bool:
     try:
         await connection.unary(_HEALTH, b"", timeout=_SLOWEST_ANSWER)
     except GrpcError as error:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from urllib.parse import quote_plus
 
 from husk.errors import Forbidden, HuskError, InvalidParameter, NotFound, Unauthorized, Unavailable
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import (
     ABORTED,
     CANCELLED,
@@ -47,7 +47,7 @@ def in_our_words(what: str) -> Iterator[None]:
 class SessionCalls:
     """The calls that can be made on one connection. `methods` are those that the client says it serves."""
 
-    def __init__(self, connection: Connection, methods: Collection[str]) -> None:
+    def __init__(self, connection: GrpcConnection, methods: Collection[str]) -> None:
         self._connection = connection
         self._methods = {method.lower() for method in methods}
 

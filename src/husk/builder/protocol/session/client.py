@@ -19,13 +19,13 @@ from husk.builder.protocol.messages.session import (
 from husk.builder.protocol.session import agent, files, policy
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words
 from husk.builder.protocol.session.content import ClientContent
-from husk.builder.solver.sessions import LARGEST_SECRET, LocalDirectory, Token, TokenRequest
-from husk.builder.solver.source_policy import Decision, Facts, Inquiry
+from husk.builder.solver.sessions import LARGEST_SECRET, LocalDirectory, SessionToken, TokenRequest
+from husk.builder.solver.source_policy import Decision, Inquiry, SourceFacts
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.auth import NOBODY, Credentials
 from husk.registry.manifest import Platform
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
 
 _AUTH = "/moby.filesync.v1.Auth"
@@ -40,7 +40,7 @@ _salt = os.urandom(_KEY_SIZE)
 
 
 class ClientSession:
-    def __init__(self, connection: Connection, id: str, shared_key: str, methods: Collection[str]) -> None:
+    def __init__(self, connection: GrpcConnection, id: str, shared_key: str, methods: Collection[str]) -> None:
         self._id = id
         self._shared_key = shared_key
         self._calls = SessionCalls(connection, methods)
@@ -87,7 +87,7 @@ class ClientSession:
             return Credentials(identity_token=said.secret, server_address=host)
         return Credentials(username=said.username, password=said.secret, server_address=host)
 
-    async def token(self, request: TokenRequest, /) -> Token | None:
+    async def token(self, request: TokenRequest, /) -> SessionToken | None:
         if not await self._fetches_tokens(request.host):
             return None
         question = FetchTokenRequest(
@@ -100,7 +100,7 @@ class ClientSession:
         with in_our_words(f"token for {request.host}"):
             answer = await self._calls.ask(f"{_AUTH}/FetchToken", question.encode())
         said = FetchTokenResponse.decode(answer)
-        return Token(said.token, said.expires_in or Token("").expires_in, said.issued_at)
+        return SessionToken(said.token, said.expires_in or SessionToken("").expires_in, said.issued_at)
 
     async def _fetches_tokens(self, host: str) -> bool:
         """Ask if the client wants to fetch tokens itself. If so it has a key to prove later that it is the same."""
@@ -135,7 +135,7 @@ class ClientSession:
     def upload(self, url: str, /) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return files.upload(self._calls, url)
 
-    async def check_policy(self, facts: Facts, platform: Platform | None, /) -> Decision | Inquiry:
+    async def check_policy(self, facts: SourceFacts, platform: Platform | None, /) -> Decision | Inquiry:
         return await policy.check(self._calls, facts, platform)
 
     def content(self, store: str, /) -> ClientContent:

@@ -4,7 +4,7 @@ from husk.builder.graph import llb_read, llb_write
 from husk.builder.protocol.messages.policy_session import CheckPolicyRequest, CheckPolicyResponse
 from husk.builder.protocol.policies import facts_message
 from husk.builder.protocol.session.calls import SessionCalls, in_our_words
-from husk.builder.solver.source_policy import Decision, Facts, Inquiry
+from husk.builder.solver.source_policy import Decision, Inquiry, SourceFacts
 from husk.builder.solver.source_rules import Action
 from husk.errors import InvalidParameter
 from husk.registry.manifest import Platform
@@ -13,7 +13,7 @@ _CHECK = "/moby.buildkit.v1.sourcepolicy.policysession.PolicyVerifier/CheckPolic
 _MOST_SAID = 20
 
 
-async def check(calls: SessionCalls, facts: Facts, platform: Platform | None) -> Decision | Inquiry:
+async def check(calls: SessionCalls, facts: SourceFacts, platform: Platform | None) -> Decision | Inquiry:
     question = CheckPolicyRequest(llb_write.platform(platform) if platform else None, facts_message(facts))
     with in_our_words(f"source policy of the client for {facts.source.identifier}"):
         answer = CheckPolicyResponse.decode(await calls.ask(_CHECK, question.encode()))

@@ -29,7 +29,7 @@ from husk.builder.store.workers.diff_blob import HashedFile
 from husk.builder.store.workers.layer_tar import foresee
 from husk.builder.store.workers.tar_heads import Heads
 from husk.storage.tar.entry import padding
-from husk.storage.tar.members import BUFFER, Members
+from husk.storage.tar.members import BUFFER, TarWriter
 from husk.storage.workers.answers import Packed
 from husk.storage.workers.parts import MARK, AheadPlan
 from husk.text.documents import decode
@@ -128,7 +128,7 @@ def pack(file: io.FileIO, stats: Iterator[Stat], wait: Callable[[], object]) -> 
     with HashedFile(file) as out:
         out.write(lead)
         heads = Heads(out)
-        members = Members(heads)
+        members = TarWriter(heads)
         for stat in stats:
             if not _add(members, out, top, stat, wait):
                 return Packed()
@@ -144,7 +144,7 @@ def top_of(lead: bytes) -> str | None:
     return f"{last.name}/" if last.isdir() else None
 
 
-def _add(members: Members, out: HashedFile, top: str, stat: Stat, wait: Callable[[], object]) -> bool:
+def _add(members: TarWriter, out: HashedFile, top: str, stat: Stat, wait: Callable[[], object]) -> bool:
     """Write what a file is; False if it is not simple. Contents go straight to `out`, past those who take headers."""
     mode = system_mode(stat)
     kind = modes.S_IFMT(mode)

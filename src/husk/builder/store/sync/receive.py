@@ -12,7 +12,7 @@ from husk.builder.store.sync.pack_ahead import PackAhead
 from husk.builder.store.sync.packets import SyncError
 from husk.builder.store.sync.receiver import Receiver
 from husk.builder.store.sync.writer import TreeWriter
-from husk.builder.store.sync_table import Table, read_table, write_table
+from husk.builder.store.sync_table import SyncTable, read_table, write_table
 from husk.builder.store.workers.jobs import ReceiveJob
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Failed, Invalid, Received
@@ -57,10 +57,10 @@ def receive(job: ReceiveJob, lines: ClientLines, ahead: PackAhead) -> Received |
     return Received(len(receiver.table), receiver.table.size, tree.written, ahead.is_right(receiver))
 
 
-def _take(path: str) -> Table:
+def _take(path: str) -> SyncTable:
     """The table of the last sync, which is true no more."""
     if not path:
-        return Table()
+        return SyncTable()
     with open(path, "rb") as file:
         os.unlink(path)
         table = read_table(file)

@@ -17,7 +17,7 @@ from husk.builder.store.own_place import HOLDS_ITSELF
 from husk.builder.store.sync import packets
 from husk.builder.store.sync.modes import device, system_mode
 from husk.builder.store.sync.packets import DATA, DATA_BEGINS, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
-from husk.builder.store.sync_table import NO_LOOK, Brief, Table, pack_brief
+from husk.builder.store.sync_table import NO_LOOK, Brief, SyncTable, pack_brief
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096
@@ -67,7 +67,7 @@ class Tree(Protocol):
 class Receiver:
     """One sync. `output` is what is to be sent; `complete` says that all is here, and `finish` may be called."""
 
-    def __init__(self, tree: Tree, old: Table, never: frozenset[bytes] = frozenset(), limit: int = 0) -> None:
+    def __init__(self, tree: Tree, old: SyncTable, never: frozenset[bytes] = frozenset(), limit: int = 0) -> None:
         """`never` are directories that a tree only has if it holds itself (`own_place`). `limit` is how many bytes it
         may have more than before, 0 for any number."""
         self._tree = tree
@@ -76,7 +76,7 @@ class Receiver:
         self._limit = limit
         self._came = 0
         self._next = 0  # what of the old table has not been met yet
-        self.table = Table()
+        self.table = SyncTable()
         self.table.size, self.table.packed = old.size, old.packed
         self._told = 0
         self._rest = b""

@@ -19,7 +19,7 @@ from husk.builder.store.sync.exchange import Progress, SyncChannel, wait_for_goo
 from husk.builder.store.sync.modes import permissions
 from husk.builder.store.sync.packets import HEAD_SIZE, STAT, Stat, SyncError
 from husk.builder.store.sync.receiver import Receiver
-from husk.builder.store.sync_table import Table, read_table, write_table
+from husk.builder.store.sync_table import SyncTable, read_table, write_table
 from husk.builder.store.workers.jobs import ReceiveJob
 from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.storage.workers.answers import Received
@@ -45,7 +45,7 @@ async def receive_small(job: ReceiveJob, channel: SyncChannel, progress: Progres
         progress(len(told))
     if not small:
         return told
-    receiver = Receiver(tree := SmallTree(), Table() if known is None else known)
+    receiver = Receiver(tree := SmallTree(), SyncTable() if known is None else known)
     try:
         await _follow(receiver, tree, job, channel, told, progress)
     except SyncError as error:
@@ -159,7 +159,7 @@ async def _follow(
     await wait_for_goodbye(channel)
 
 
-def _keep(table: Table, files: Sequence[tuple[Stat, bytes]], job: ReceiveJob) -> None:
+def _keep(table: SyncTable, files: Sequence[tuple[Stat, bytes]], job: ReceiveJob) -> None:
     """Write the files, and the table of what there is now."""
     try:
         for stat, content in files:
@@ -186,7 +186,7 @@ def _write(path: bytes, stat: Stat, content: bytes) -> None:
         os.close(descriptor)
 
 
-def _small_table(path: str) -> Table | None:
+def _small_table(path: str) -> SyncTable | None:
     """The table of the last sync, if it is of few files."""
     try:
         if Path(path).stat().st_size > 2 * _MOST_TOLD:

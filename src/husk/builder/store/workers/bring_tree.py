@@ -12,8 +12,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.copying import Copier
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree
 from husk.kernel import views
 from husk.kernel.mount import mount
@@ -52,7 +52,7 @@ def _show(directory: int, place: str, readonly: bool) -> None:
 def bring(source: str = _FROM, target: str = _TO) -> None:
     """Copy what is in one directory into another, which gets the first one's look."""
     here, there = RootedTree(source), RootedTree(target)
-    copier = Copier(here, there, Look(), replace=True)
+    copier = TreeCopier(here, there, CopyLook(), replace=True)
     copier.copy("", "")
     copier.adopt_directory("", os.fstat(here.fd))
 

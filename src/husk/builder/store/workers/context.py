@@ -8,7 +8,7 @@ import mmap
 from husk.builder.store.own_place import HOLDS_ITSELF, doubled
 from husk.builder.store.workers.jobs import ContextJob
 from husk.storage.tar.decompress import choose_reader
-from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, Entry, TarError
+from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, TarEntry, TarError
 from husk.storage.tar.stream import TarStream
 from husk.storage.workers.answers import Answer, Done, Failed
 from husk.storage.workers.caller import Caller
@@ -29,7 +29,7 @@ class ContextPlacer(Placer):
         super().__init__(stream, "/", False, _ROOT, limit)
         self._never = never
 
-    def _apply(self, entry: Entry, path: bytes) -> None:
+    def _apply(self, entry: TarEntry, path: bytes) -> None:
         if entry.kind in (CHARACTER, BLOCK_DEVICE):
             shown = path.decode("utf-8", "backslashreplace")
             raise TarError(f"{shown} is a device, which the context of a build cannot have")

@@ -10,7 +10,7 @@ from husk.builder.store.sync_table import Brief
 from husk.builder.store.workers.rooted_tree import Owner
 
 
-class Look:
+class CopyLook:
     """The look of copies, where it is not that of what they are copied from."""
 
     def __init__(

@@ -12,10 +12,10 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from husk.builder.store.workers.copy_look import Look
+from husk.builder.store.workers.copy_look import CopyLook
 from husk.builder.store.workers.file_data import copy_data, copy_xattrs_of_name, set_xattrs, xattrs_of
 from husk.builder.store.workers.layer_tar import LayerTar, foresee
-from husk.builder.store.workers.listed_tree import ListedTree, Wanted, is_much, list_tree
+from husk.builder.store.workers.listed_tree import ListedTree, WantedCopy, is_much, list_tree
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree, remove_all
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
@@ -50,14 +50,14 @@ class _Level:
         self.xattrs = {} if wanted else xattrs_of(fd)
 
 
-class Copier:
+class TreeCopier:
     """Copies one thing, file or directory."""
 
     def __init__(
         self,
         source: RootedTree,
         target: RootedTree,
-        look: Look,
+        look: CopyLook,
         include: Patterns | None = None,
         exclude: Patterns | None = None,
         replace: bool = False,
@@ -123,7 +123,7 @@ class Copier:
             return None
         look = self._look
         seen, former = None if look.is_same else look.seen, told.tar(look.key(target)) or b""
-        return list_tree(found, Wanted(target, seen, lambda link: os.readlink(link, dir_fd=source), former))
+        return list_tree(found, WantedCopy(target, seen, lambda link: os.readlink(link, dir_fd=source), former))
 
     def _copy_listed(self, listed: ListedTree, source: int, target: int, names: tuple[str, str]) -> None:
         """From and to open directories with these names."""

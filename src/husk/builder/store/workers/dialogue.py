@@ -8,7 +8,7 @@ from typing import Self
 from husk.kernel.process import Child, reap_later, send_signal
 from husk.storage.workers.answers import Answer
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import WorkerJob
 from husk.storage.workers.nursery import Nursery
 from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
 from husk.storage.workers.report import AnswerPipe
@@ -24,7 +24,7 @@ class Dialogue:
         self._report = AnswerPipe(report)
 
     @classmethod
-    async def start(cls, nursery: Nursery, job: Job) -> Self:
+    async def start(cls, nursery: Nursery, job: WorkerJob) -> Self:
         with contextlib.ExitStack() as stack:
             stdin, writer = make_pipe(stack, PIPE_SIZE)
             reader, stdout = make_pipe(stack, PIPE_SIZE)

@@ -8,8 +8,8 @@ import io
 import os
 import stat
 
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.copying import Copier
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.file_job import describe_fault
 from husk.builder.store.workers.jobs import DifferenceJob
 from husk.builder.store.workers.rooted_tree import RootedTree, remove_all
@@ -38,8 +38,8 @@ class Difference:
         self._lower = lower
         self._upper = upper
         self._target = target
-        self._look = Look()
-        self._copier = Copier(upper, target, self._look, replace=True)
+        self._look = CopyLook()
+        self._copier = TreeCopier(upper, target, self._look, replace=True)
 
     def write(self) -> None:
         """Make the target, which looks like the lower tree, the same as the upper one."""

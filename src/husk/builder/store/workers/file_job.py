@@ -13,8 +13,8 @@ import msgspec
 
 from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.builder.store.workers import archive_files, rooted_tree
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.copying import Copier
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.jobs import FilesJob
 from husk.builder.store.workers.layer_tar import LayerTar
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree, remove_all
@@ -165,7 +165,7 @@ class Actions:
             if target.status(above) is None:
                 raise NotThere(f"failed to stat {action.destination}: no such file or directory")
         owner = self._owner(action.user, action.group)
-        look = Look(owner, action.mode, action.symbolic_mode, action.timestamp)
+        look = CopyLook(owner, action.mode, action.symbolic_mode, action.timestamp)
         copier_options = (
             Patterns(map(clean_pattern, action.include)) if action.include else None,
             Patterns(map(clean_pattern, action.exclude)) if action.exclude else None,
@@ -182,9 +182,9 @@ class Actions:
         for path in paths:
             if action.unpack and self._unpacked(source, path, action, owner):
                 continue
-            self._copy_one(action, Copier(source, target, look, *copier_options), source, path, look)
+            self._copy_one(action, TreeCopier(source, target, look, *copier_options), source, path, look)
 
-    def _copy_one(self, action: Copy, copier: Copier, source: RootedTree, path: str, look: Look) -> None:
+    def _copy_one(self, action: Copy, copier: TreeCopier, source: RootedTree, path: str, look: CopyLook) -> None:
         target = self._tree
         mode = _DIRECTORY_MODE if action.mode is None else action.mode
         above, _, last = action.destination.rpartition("/")

@@ -19,7 +19,7 @@ def frame(piece: bytes) -> bytes:
     return _HEAD.pack(len(piece))
 
 
-class Frames:
+class FramePieces:
     """Pieces out of bytes as they come."""
 
     def __init__(self) -> None:

@@ -5,11 +5,11 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import field
 
-from husk.storage.workers.jobs import Job
+from husk.storage.workers.jobs import WorkerJob
 from husk.storage.workers.parts import Access, AheadPlan, Stack, UpperBlob
 
 
-class DiffBlobsJob(Job, frozen=True, tag="diff-blobs"):
+class DiffBlobsJob(WorkerJob, frozen=True, tag="diff-blobs"):
     """Write what upper directories of overlays change to empty files, as layers' tars. Answer: `Blobs`, in their order.
 
     No entry has a time after `latest`, in seconds.
@@ -21,7 +21,7 @@ class DiffBlobsJob(Job, frozen=True, tag="diff-blobs"):
     latest: int | None = None
 
 
-class FilesJob(Job, frozen=True, tag="files"):
+class FilesJob(WorkerJob, frozen=True, tag="files"):
     """Carry out file actions, which standard input has (msgpack), on the first of some file systems. Answer: `Done`.
 
     Inputs of actions are numbers of file systems. `root` is a directory to mount them on, `empty` one without files,
@@ -44,7 +44,7 @@ class FilesJob(Job, frozen=True, tag="files"):
 DigestForm: TypeAlias = Literal["", "portable", "older"]
 
 
-class DigestJob(Job, frozen=True, tag="digest"):
+class DigestJob(WorkerJob, frozen=True, tag="digest"):
     """Compute digests of what selections, which standard input has (msgpack), choose. Answer: `Digests`.
 
     `table` is a file with what is known of the contents of files, if there is one. Digests of the forms "portable" and
@@ -60,7 +60,7 @@ class DigestJob(Job, frozen=True, tag="digest"):
     form: DigestForm = ""
 
 
-class ReadJob(Job, frozen=True, tag="read"):
+class ReadJob(WorkerJob, frozen=True, tag="read"):
     """Read a regular file from `offset` on, at most so many bytes. Answer: `FileContent`."""
 
     worker: ClassVar[str] = "husk.builder.store.workers.tree_read"
@@ -73,7 +73,7 @@ class ReadJob(Job, frozen=True, tag="read"):
     offset: int = 0
 
 
-class LookJob(Job, frozen=True, tag="look"):
+class LookJob(WorkerJob, frozen=True, tag="look"):
     """Look at what a path names, or at all that a directory has in it. Answer: `Looked`."""
 
     worker: ClassVar[str] = "husk.builder.store.workers.tree_read"
@@ -85,7 +85,7 @@ class LookJob(Job, frozen=True, tag="look"):
     inside: bool = False
 
 
-class DifferenceJob(Job, frozen=True, tag="difference"):
+class DifferenceJob(WorkerJob, frozen=True, tag="difference"):
     """Make the third file system, which begins as the first, the same as the second. Answer: `Done`."""
 
     worker: ClassVar[str] = "husk.builder.store.workers.difference"
@@ -95,7 +95,7 @@ class DifferenceJob(Job, frozen=True, tag="difference"):
     stacks: list[Stack]
 
 
-class ContextJob(Job, frozen=True, tag="context"):
+class ContextJob(WorkerJob, frozen=True, tag="context"):
     """Unpack the context of a build, an archive on standard input, into a directory. Answer: `Done`.
 
     `limit` is how many bytes its files may have, 0 for any number.
@@ -107,7 +107,7 @@ class ContextJob(Job, frozen=True, tag="context"):
     limit: int = 0
 
 
-class GitJob(Job, frozen=True, tag="git"):
+class GitJob(WorkerJob, frozen=True, tag="git"):
     """Ask a repository of git for its `names`; or, with a `commit`, have its files in `tree`.
 
     Answer: `FileContent` with lines of `git ls-remote`, or with the commit that was checked out: `commit` may be a tag.
@@ -134,7 +134,7 @@ class GitJob(Job, frozen=True, tag="git"):
     memory: int = 0
 
 
-class ReceiveJob(Job, frozen=True, tag="receive"):
+class ReceiveJob(WorkerJob, frozen=True, tag="receive"):
     """Make the directory `root` the same as a client's, with whom standard input and output speak. Answer: `Received`.
 
     The table `old` tells what `root` has, or is empty; it is removed first: from then on it is not true. The table
@@ -151,7 +151,7 @@ class ReceiveJob(Job, frozen=True, tag="receive"):
     limit: int = 0
 
 
-class SendJob(Job, frozen=True, tag="send"):
+class SendJob(WorkerJob, frozen=True, tag="send"):
     """Send the directory `root` to a client, with whom standard input and output speak. Answer: `Sent`.
 
     `prefix` is the directory of the client's directory that all goes into; `mtime` the time of all files (nanoseconds).
@@ -168,7 +168,7 @@ class SendJob(Job, frozen=True, tag="send"):
     empty: str = ""
 
 
-class StackTarJob(Job, frozen=True, tag="stack-tar"):
+class StackTarJob(WorkerJob, frozen=True, tag="stack-tar"):
     """Write the files of stacks to standard output, as a tar. Answer: `Done`.
 
     Each is in a directory of its name, those of the name "" in none. No entry has a time after `latest`, in seconds.
@@ -182,7 +182,7 @@ class StackTarJob(Job, frozen=True, tag="stack-tar"):
     latest: int | None = None
 
 
-class ListJob(Job, frozen=True, tag="list"):
+class ListJob(WorkerJob, frozen=True, tag="list"):
     """Write a line of JSON to standard output for everything in a file system that is no directory: its path, and if
     `digests` are wanted that of a regular file. Answer: `Done`."""
 
@@ -194,7 +194,7 @@ class ListJob(Job, frozen=True, tag="list"):
     digests: bool = False
 
 
-class ParseJob(Job, frozen=True, tag="parse"):
+class ParseJob(WorkerJob, frozen=True, tag="parse"):
     """Answer questions (`frames`) that come on standard input, on standard output, with a module of a room above.
 
     `module` has a class `Answerer` (`parse`). Answer: none, but `Invalid` for what takes more than so many bytes of
@@ -214,6 +214,6 @@ _SELDOM = (GitJob,)
 
 def warm_up() -> None:
     """Load what workers for builds need, in the process that forks them."""
-    for job in Job.__subclasses__():
+    for job in WorkerJob.__subclasses__():
         if job not in _SELDOM:
             importlib.import_module(job.worker)

@@ -22,7 +22,7 @@ from husk.builder.store.workers.tar_heads import heads_of_tree
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
-from husk.storage.tar.members import BUFFER, Members
+from husk.storage.tar.members import BUFFER, TarWriter
 from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_overlay_xattr
 from husk.storage.workers.parts import Blob
 from husk.text.documents import decode
@@ -49,7 +49,7 @@ class LayerTar:
         self._lead_elsewhere = lead
         self.heads = ""
         self._out = HashedFile(file)
-        self._members: Members | None = Members(self._out)
+        self._members: TarWriter | None = TarWriter(self._out)
         self._on_disk = -1
         self._begun = False
         self._above: list[tuple[str, os.stat_result]] = []

@@ -23,7 +23,7 @@ from husk.builder.store.workers.aside import Aside
 from husk.builder.store.workers.file_data import copy_range
 from husk.kernel.trees import walk
 from husk.storage.tar.entry import BLOCK, DIRECTORY, SYMLINK, padding
-from husk.storage.tar.header import Member, any_header, file_header
+from husk.storage.tar.header import TarMember, any_header, file_header
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -46,7 +46,7 @@ Seen = Callable[[Brief], Brief]
 Former = bytes | mmap.mmap
 
 
-class Wanted(NamedTuple):
+class WantedCopy(NamedTuple):
     """The wishes for the copy of a tree: its place in a layer, the look of copies if not the same, what links lead to,
     and the tar in which the places of files are."""
 
@@ -111,7 +111,7 @@ def is_much(directory: int) -> bool:
     return sum(1 for _ in itertools.islice(walk(directory), _MANY)) == _MANY
 
 
-def list_tree(found: Listed, wanted: Wanted) -> ListedTree | None:
+def list_tree(found: Listed, wanted: WantedCopy) -> ListedTree | None:
     """None if it is so little, or so much, that it is not worth it, or not simple."""
     sizes = [brief.size for brief in found.briefs if stat.S_ISREG(brief.mode)]
     if len(found.paths) < _MANY or sum(sizes) > len(sizes) * _SMALL_MEAN or min(sizes, default=0) < 0:
@@ -349,7 +349,7 @@ def _padding(size: int) -> bytes:
 
 def _head(name: bytes, look: Brief, leads_to: bytes = b"") -> bytes:
     mode, mtime = stat.S_IMODE(look.mode), _seconds(look.mtime)
-    member = Member(os.fsdecode(name), mode=mode, uid=look.uid, gid=look.gid, mtime=mtime)
+    member = TarMember(os.fsdecode(name), mode=mode, uid=look.uid, gid=look.gid, mtime=mtime)
     if stat.S_ISDIR(look.mode):
         member.kind = DIRECTORY
     elif stat.S_ISLNK(look.mode):

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from husk.builder.store.workers.frames import END, Frames, frame
+from husk.builder.store.workers.frames import END, FramePieces, frame
 from husk.builder.store.workers.jobs import ParseJob
 from husk.storage.workers.answers import Failed, Invalid
 from husk.storage.workers.caller import Caller
@@ -86,7 +86,7 @@ def _time_is_up(*_: Any) -> None:
 
 def _questions() -> Iterator[bytes]:
     """One after the other; each is one piece."""
-    frames = Frames()
+    frames = FramePieces()
     while data := os.read(_INPUT, _READ_SIZE):
         frames.feed(data)
         yield from frames.pieces()

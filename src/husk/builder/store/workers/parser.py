@@ -15,7 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 from husk.builder.store.workers.dialogue import Dialogue
-from husk.builder.store.workers.frames import BadFrame, Frames, frame
+from husk.builder.store.workers.frames import BadFrame, FramePieces, frame
 from husk.builder.store.workers.jobs import ParseJob
 from husk.errors import InvalidParameter, SystemFault
 from husk.storage.workers.answers import Failed, Invalid
@@ -69,7 +69,7 @@ class _Conversation:
         self._turns = turns
         self._most = most
         self._job = job
-        self._frames = Frames()
+        self._frames = FramePieces()
 
     async def ask(self, question: bytes, /) -> AsyncGenerator[bytes, None]:
         async with self._turns, aclosing(self._pieces(question)) as pieces:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 
 from husk.kernel.trees import walk
-from husk.storage.tar.members import Members, Output
+from husk.storage.tar.members import Output, TarWriter
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096
@@ -43,7 +43,7 @@ def heads_of_tree(path: str, source: int, foreseen: Callable[[os.stat_result], o
     `foreseen` tells what a copy of a file will look like. The current directory is another one afterwards.
     """
     heads = Heads()
-    members = Members(heads)
+    members = TarWriter(heads)
     top = f"{path}/" if path else ""
     for found in walk(source, os.fchdir):
         status, name, shown = found.status, os.fsencode(found.name), top + found.path

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from husk.builder.store.sync_table import NO_PLACE, Listed, Packed, read_listed, read_packed, write_packed
+from husk.builder.store.sync_table import NO_PLACE, Listed, PackedTree, read_listed, read_packed, write_packed
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -23,7 +23,9 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class ToldFiles:
     """Of one file system; opened while the files could be found (`open_told`)."""
 
-    def __init__(self, file: BinaryIO, boot: str, packed: Packed | None = None, tar: mmap.mmap | None = None) -> None:
+    def __init__(
+        self, file: BinaryIO, boot: str, packed: PackedTree | None = None, tar: mmap.mmap | None = None
+    ) -> None:
         self._file = file
         self._boot = boot
         self._packed = packed
@@ -59,7 +61,7 @@ class ToldFiles:
         if self._boot:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                write_packed(self._file, every, Packed(blob, self._boot, key))
+                write_packed(self._file, every, PackedTree(blob, self._boot, key))
 
 
 def open_told(table: str, blobs: str) -> ToldFiles | None:

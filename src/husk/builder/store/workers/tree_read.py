@@ -7,7 +7,7 @@ from husk.builder.store.workers.file_job import describe_fault
 from husk.builder.store.workers.jobs import LookJob, ReadJob
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree
 from husk.builder.store.workers.stack_views import show_stacks
-from husk.storage.workers.answers import Answer, Entry, FileContent, Invalid, Looked, Missing
+from husk.storage.workers.answers import Answer, FileContent, FoundFile, Invalid, Looked, Missing
 from husk.storage.workers.caller import Caller
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -78,8 +78,8 @@ def _inside(path: str, directory: int) -> Answer:
     return Looked(entries)
 
 
-def _entry(name: str, status: os.stat_result, link: str) -> Entry:
-    return Entry(
+def _entry(name: str, status: os.stat_result, link: str) -> FoundFile:
+    return FoundFile(
         name=name,
         mode=status.st_mode,
         uid=status.st_uid,

@@ -11,7 +11,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import User, resolve_user
+from husk.runtime.spec.document import ProcessUser, resolve_user
 from husk.text.documents import decode
 
 Json = dict[str, object]
@@ -42,7 +42,7 @@ def process(
     first: Mapping[str, object],
     container: Container,
     config: ExecConfig,
-    user: User | None,
+    user: ProcessUser | None,
     size: list[int] | None,
     available: Collection[str],
 ) -> Json:
@@ -85,7 +85,7 @@ def read_and_plan(
     return process(first, container, config, user, size, available)
 
 
-def find_user(root: Root, container: Container, user: str) -> User | None:
+def find_user(root: Root, container: Container, user: str) -> ProcessUser | None:
     """Look up `user` in the container; None for the one its first process runs as. Raises for a stranger. Blocking."""
     if user == container.config.user:
         return None

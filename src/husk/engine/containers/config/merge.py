@@ -5,7 +5,7 @@ import posixpath
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime.spec import defaults
@@ -68,7 +68,7 @@ def command(config: ContainerConfig) -> tuple[str, list[str]]:
 
 
 def complete_host_config(
-    request: HostConfig, host: Host, log_default: LogConfig = JSON_FILE, daemon: ContainerDefaults = STANDARD
+    request: HostConfig, host: EngineHost, log_default: LogConfig = JSON_FILE, daemon: ContainerDefaults = STANDARD
 ) -> HostConfig:
     """The request with the defaults of the daemon's settings and of this host written out."""
     named = {limit.name for limit in request.ulimits or ()}
@@ -107,7 +107,7 @@ def complete_host_config(
     return replace(config, **changes)
 
 
-def _cgroupns_mode(config: HostConfig, host: Host, default: str) -> str:
+def _cgroupns_mode(config: HostConfig, host: EngineHost, default: str) -> str:
     if config.privileged and not host.cgroup_v2:
         default = "host"
     return config.cgroupns_mode or default or ("private" if host.cgroup_v2 else "host")

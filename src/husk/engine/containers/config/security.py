@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from husk.errors import InvalidParameter
 from husk.runtime.seccomp.custom_profile import Profile
 from husk.runtime.seccomp.custom_profile import parse as parse_profile
-from husk.text.documents import Malformed
+from husk.text.documents import MalformedDocument
 
 # Of a seccomp profile. It is read at every start; Docker's own has 12 KB.
 _LONGEST_PROFILE = 1 << 18
@@ -56,7 +56,7 @@ def check(options: Sequence[str] | None) -> None:
         )
     try:
         _ = found.custom_profile
-    except Malformed as error:
+    except MalformedDocument as error:
         raise InvalidParameter(f"Decoding seccomp profile failed: {error}") from None
 
 

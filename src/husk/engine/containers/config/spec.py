@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from husk.engine.containers.config import security
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import Container, MountPoint
 from husk.engine.model.container_config import HostConfig, ThrottleDevice, WeightDevice
 from husk.engine.model.paths import clean
@@ -13,7 +13,16 @@ from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
 from husk.runtime.seccomp import custom_profile, default_profile
 from husk.runtime.seccomp.precompiled import STAND_IN
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ContainerSpec, Device, DeviceRule, Mount, Resources, Rlimit, Throttle, User
+from husk.runtime.spec.document import (
+    Device,
+    DeviceRule,
+    ProcessUser,
+    Resources,
+    Rlimit,
+    RuntimeContainer,
+    SpecMount,
+    Throttle,
+)
 from husk.runtime.spec.limits import clamp
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -46,13 +55,13 @@ NO_EXTRAS = Extras()
 
 
 def plan(
-    container: Container, paths: ContainerPaths, user: User, host: Host, extras: Extras = NO_EXTRAS
-) -> tuple[ContainerSpec, list[str]]:
+    container: Container, paths: ContainerPaths, user: ProcessUser, host: EngineHost, extras: Extras = NO_EXTRAS
+) -> tuple[RuntimeContainer, list[str]]:
     """The container as this host can run it, and warnings where that is less than was asked for."""
     config, host_config = container.config, container.host_config
     privileged = host_config.privileged
     options = security.parse(host_config.security_opt, _default_security(host_config, host))
-    wanted = ContainerSpec(
+    wanted = RuntimeContainer(
         rootfs=str(paths.rootfs),
         args=(container.path, *container.args),
         env=environment([*extras.environment, *config.env], config.hostname, config.tty, "" if user.listed else "/"),
@@ -88,14 +97,14 @@ def plan(
     return clamp(wanted, host.limits)
 
 
-def wants_init(host_config: HostConfig, host: Host) -> bool:
+def wants_init(host_config: HostConfig, host: EngineHost) -> bool:
     """Its own word counts; the daemon's default is for containers whose first process is the first of their own."""
     if host_config.init is None:
         return host.init and bool(host.init_path) and host_config.pid_mode in ("", "private")
     return host_config.init
 
 
-def _default_security(host_config: HostConfig, host: Host) -> security.SecurityOptions:
+def _default_security(host_config: HostConfig, host: EngineHost) -> security.SecurityOptions:
     """Privileged containers have no filter, unless they name one themselves."""
     return security.SecurityOptions(
         no_new_privileges=host.no_new_privileges, seccomp="" if host_config.privileged else host.seccomp
@@ -108,7 +117,7 @@ def _console_size(host_config: HostConfig) -> tuple[int, int] | None:
     return (height, width) if height and width else None
 
 
-def seccomp_profile(host_config: HostConfig, host: Host) -> dict[str, object] | None:
+def seccomp_profile(host_config: HostConfig, host: EngineHost) -> dict[str, object] | None:
     """The filter of system calls that goes with the container's capabilities, if it is to have one."""
     options = security.parse(host_config.security_opt, _default_security(host_config, host))
     if (own := options.custom_profile) is not None:
@@ -124,7 +133,7 @@ def cgroup_path(container: Container, default: str) -> str:
     return cgroup_below(parent, container.id) if parent else default
 
 
-def rlimits(host_config: HostConfig, host: Host) -> tuple[Rlimit, ...]:
+def rlimits(host_config: HostConfig, host: EngineHost) -> tuple[Rlimit, ...]:
     """Of limits with the same name the later counts. The daemon's own limit of open files is not the containers'."""
     wanted = {limit.name.upper(): limit for limit in host_config.ulimits or []}
     found = [Rlimit(type=f"RLIMIT_{name}", soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()]
@@ -133,7 +142,7 @@ def rlimits(host_config: HostConfig, host: Host) -> tuple[Rlimit, ...]:
     return tuple(found)
 
 
-def _capabilities(host_config: HostConfig, host: Host) -> tuple[str, ...]:
+def _capabilities(host_config: HostConfig, host: EngineHost) -> tuple[str, ...]:
     available = host.limits.capabilities
     return capabilities.resolve(host_config.cap_add, host_config.cap_drop, host_config.privileged, available)
 
@@ -176,11 +185,11 @@ def namespaces(container: Container) -> dict[str, str]:
     return spaces
 
 
-def mounts(container: Container, paths: ContainerPaths, extras: Extras = NO_EXTRAS) -> tuple[Mount, ...]:
+def mounts(container: Container, paths: ContainerPaths, extras: Extras = NO_EXTRAS) -> tuple[SpecMount, ...]:
     host_config = container.host_config
     own_files = ("rbind", "rprivate", *(["ro"] if host_config.readonly_rootfs else []))
     result = [
-        Mount(destination=destination, type="bind", source=str(source), options=own_files)
+        SpecMount(destination=destination, type="bind", source=str(source), options=own_files)
         for destination, source in (
             ("/etc/resolv.conf", paths.resolv_conf),
             ("/etc/hostname", paths.hostname),
@@ -200,7 +209,7 @@ def mounts(container: Container, paths: ContainerPaths, extras: Extras = NO_EXTR
         source = str(paths.staging / str(number)) if point.staged else point.source
         source = extras.places.get(point.destination, source)
         how = _how(point, extras.source_flags.get(point.destination, ()))
-        result.append(Mount(destination=point.destination, type="bind", source=source, options=how))
+        result.append(SpecMount(destination=point.destination, type="bind", source=source, options=how))
     return tuple(result)
 
 
@@ -234,7 +243,7 @@ _OPPOSITES = {
 }
 
 
-def tmpfs(path: str, options: str) -> Mount:
+def tmpfs(path: str, options: str) -> SpecMount:
     """Docker's safe defaults first; the client's own words override them."""
     words: dict[str, str] = {}
     for word in ["noexec", "nosuid", "nodev", *[word for word in options.split(",") if word]]:
@@ -243,13 +252,15 @@ def tmpfs(path: str, options: str) -> Mount:
         words.pop(meaning, None)
         words[meaning] = word
     kept = tuple(word for word in words.values() if word not in ("exec", "suid", "dev"))
-    return Mount(destination=path, type="tmpfs", source="tmpfs", options=kept)
+    return SpecMount(destination=path, type="tmpfs", source="tmpfs", options=kept)
 
 
-def shared_memory(host_config: HostConfig, shared: str) -> tuple[Mount, ...]:
+def shared_memory(host_config: HostConfig, shared: str) -> tuple[SpecMount, ...]:
     """/dev/shm where it is not the container's alone."""
     source = "/dev/shm" if host_config.ipc_mode == "host" else shared
-    return (Mount("/dev/shm", "bind", source, ("rbind", "rprivate", "nosuid", "noexec", "nodev")),) if source else ()
+    return (
+        (SpecMount("/dev/shm", "bind", source, ("rbind", "rprivate", "nosuid", "noexec", "nodev")),) if source else ()
+    )
 
 
 def block_paths(host_config: HostConfig, weights: bool = True) -> set[str]:

@@ -42,12 +42,12 @@ class Leaf:
         return self.node if take(self.node) else None
 
 
-class Branch:
+class SpreadBranch:
     """Nodes that are alike in a label, or branches of such."""
 
     __slots__ = ("_heap", "count")
 
-    def __init__(self, children: Sequence["Leaf | Branch"]) -> None:
+    def __init__(self, children: Sequence["Leaf | SpreadBranch"]) -> None:
         self.count: int = sum(child.count for child in children)
         # The number keeps the order of those that rank alike, and children from being compared.
         self._heap = [(child.rank, number, child) for number, child in enumerate(children)]
@@ -76,7 +76,7 @@ def tree(
     spec_version: int,
     labels: Sequence[str],
     now: int,
-) -> Branch:
+) -> SpreadBranch:
     """All choices; `labels` are the preferences, the most important first."""
     leaves = [
         Leaf(node, rooms[node.id], service_id, rooms[node.id].fails(service_id, spec_version, now)) for node in nodes
@@ -84,7 +84,7 @@ def tree(
     return _branch(leaves, labels)
 
 
-def _branch(leaves: list[Leaf], labels: Sequence[str]) -> Branch:
+def _branch(leaves: list[Leaf], labels: Sequence[str]) -> SpreadBranch:
     """Labels in which all are alike make no branch."""
     groups: dict[str, list[Leaf]] = {}
     while labels and len(groups) < 2:
@@ -93,8 +93,8 @@ def _branch(leaves: list[Leaf], labels: Sequence[str]) -> Branch:
             groups.setdefault(_value(leaf.node, labels[0]), []).append(leaf)
         labels = labels[1:]
     if len(groups) < 2:
-        return Branch(leaves)
-    return Branch([_branch(groups[value], labels) for value in sorted(groups)])
+        return SpreadBranch(leaves)
+    return SpreadBranch([_branch(groups[value], labels) for value in sorted(groups)])
 
 
 def preferred_labels(placement: Placement | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from husk.swarm.model.placement import Constraint, NodeFacts, parse_constraint
+from husk.swarm.model.placement import NodeFacts, PlacementConstraint, parse_constraint
 from husk.swarm.model.services import Platform, Service, Task
 from husk.swarm.model.usage import NodeUsage, Port, discrete, host_ports, reserved
 
@@ -34,7 +34,7 @@ OWN_NETWORKS = ("bridge", "default", "host", "none")
 _ALWAYS_THERE = {("Volume", "local"), ("Log", "none"), ("Log", "")}
 
 
-class Needs(msgspec.Struct, frozen=True):
+class TaskNeeds(msgspec.Struct, frozen=True):
     """The needs of a service's tasks on their node: read once for all nodes."""
 
     service_id: str
@@ -44,17 +44,17 @@ class Needs(msgspec.Struct, frozen=True):
     # A named resource cannot be asked for: no node is said to have one free.
     impossible: bool = False
     plugins: tuple[tuple[str, str], ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[PlacementConstraint, ...] = ()
     platforms: tuple[Platform, ...] = ()
     ports: tuple[Port, ...] = ()
     max_replicas: int = 0
 
 
-def needs_of(service: Service, task: Task) -> Needs:
+def needs_of(service: Service, task: Task) -> TaskNeeds:
     """Resources are those of the task; where it may run is what its service says now."""
     amount = reserved(task)
     placement = service.spec.task_template.placement
-    return Needs(
+    return TaskNeeds(
         service_id=service.id,
         nano_cpus=amount.nano_cpus if amount else 0,
         memory=amount.memory_bytes if amount else 0,
@@ -68,7 +68,7 @@ def needs_of(service: Service, task: Task) -> Needs:
     )
 
 
-def obstacle(needs: Needs, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
+def obstacle(needs: TaskNeeds, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
     """Return what keeps a node from taking a task, None if nothing does."""
     if not node.takes_tasks:
         return "ready"
@@ -84,7 +84,7 @@ def obstacle(needs: Needs, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
     return full(needs, room)
 
 
-def full(needs: Needs, room: NodeUsage) -> Obstacle | None:
+def full(needs: TaskNeeds, room: NodeUsage) -> Obstacle | None:
     """Of the obstacles that more tasks bring about, those that are not counted amounts."""
     if needs.ports and any(port in room.ports for port in needs.ports):
         return "ports"
@@ -93,7 +93,7 @@ def full(needs: Needs, room: NodeUsage) -> Obstacle | None:
     return None
 
 
-def still_fits(needs: Needs, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
+def still_fits(needs: TaskNeeds, node: NodeFacts, room: NodeUsage) -> Obstacle | None:
     """The same as `obstacle` for a node that had none before it got more tasks."""
     return "resources" if not _enough(needs, node, room) else full(needs, room)
 
@@ -113,7 +113,7 @@ def no_suitable_node(obstacles: Mapping[Obstacle, int]) -> str:
     return f"no suitable node ({reasons})" if reasons else "no suitable node"
 
 
-def _enough(needs: Needs, node: NodeFacts, room: NodeUsage) -> bool:
+def _enough(needs: TaskNeeds, node: NodeFacts, room: NodeUsage) -> bool:
     if needs.nano_cpus and needs.nano_cpus > node.nano_cpus - room.nano_cpus:
         return False
     if needs.memory and needs.memory > node.memory - room.memory:

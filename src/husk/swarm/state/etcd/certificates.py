@@ -7,7 +7,7 @@ from typing import NamedTuple
 from husk.errors import InvalidParameter
 
 
-class Certificates(NamedTuple):
+class CertificateFiles(NamedTuple):
     """Files in PEM: whom we believe, who we are, and the key to that."""
 
     ca: Path
@@ -15,7 +15,7 @@ class Certificates(NamedTuple):
     key: Path
 
 
-def tls_context(certificates: Certificates) -> ssl.SSLContext:
+def tls_context(certificates: CertificateFiles) -> ssl.SSLContext:
     """InvalidParameter for files that cannot be used. Blocks."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

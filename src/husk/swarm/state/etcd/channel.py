@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 
 from husk.errors import Forbidden, InvalidParameter, SystemFault
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import (
     CANCELLED,
     DEADLINE_EXCEEDED,
@@ -29,7 +29,7 @@ from husk.rpc.grpc.stream import ClientStream
 from husk.swarm.state.etcd.messages import MEMBER_LIST, RANGE
 from husk.swarm.state.transactions import StoreUnavailable
 from husk.swarm.transport.wire import SILENT, connect, plainly
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 # In seconds: for a whole call with all that is tried for it, for one try, for one connection.
 PATIENCE, TRY, CONNECT = 8.0, 5.0, 2.0
@@ -49,16 +49,16 @@ _READS = (RANGE, MEMBER_LIST)
 
 class EtcdChannel:
     def __init__(
-        self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None, patience: float = PATIENCE, shut: str = ""
+        self, endpoints: Sequence[HostPort], tls: ssl.SSLContext | None, patience: float = PATIENCE, shut: str = ""
     ) -> None:
         """`shut` says why nobody is asked until there are certificates (`trust`)."""
         self._endpoints = list(endpoints)
         self._tls = tls
         self._patience = patience
-        self._connection: Connection | None = None
+        self._connection: GrpcConnection | None = None
         self._connecting = asyncio.Lock()
         # Why each member could not be used when it was last tried.
-        self._troubles: dict[Endpoint, str] = {}
+        self._troubles: dict[HostPort, str] = {}
         self._closed = False
         self._shut = shut
 
@@ -66,7 +66,7 @@ class EtcdChannel:
     def names(self) -> str:
         return ", ".join(map(str, self._endpoints))
 
-    def know(self, endpoints: Sequence[Endpoint]) -> None:
+    def know(self, endpoints: Sequence[HostPort]) -> None:
         """Take these as the members that there are now; those that are known stay in their order."""
         known = [endpoint for endpoint in self._endpoints if endpoint in endpoints]
         # In place: a call that is under way counts on it.
@@ -91,7 +91,7 @@ class EtcdChannel:
         deadline = loop.time() + (self._patience if patience is None else patience)
         pause, heard, tries, changes = SOON, False, 0, path not in _READS
         while True:
-            connection: Connection | None = None
+            connection: GrpcConnection | None = None
             try:
                 async with asyncio.timeout_at(deadline):
                     connection = await self.connection()
@@ -116,12 +116,12 @@ class EtcdChannel:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LATE)
 
-    async def stream(self, path: str) -> tuple[Connection, ClientStream]:
+    async def stream(self, path: str) -> tuple[GrpcConnection, ClientStream]:
         """Begin a call that goes on; GrpcError or StoreUnavailable when it cannot be begun now."""
         connection = await self.connection()
         return connection, await connection.call(path, WITH_LEADER)
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> GrpcConnection:
         """To the member that answered last, or the first of the others that takes one."""
         async with self._connecting:
             if self._closed:
@@ -142,7 +142,7 @@ class EtcdChannel:
                     self._note(plainly(error))
             raise self.unavailable(False)
 
-    async def leave(self, connection: Connection | None, reason: str) -> None:
+    async def leave(self, connection: GrpcConnection | None, reason: str) -> None:
         """A member did not do what was asked: the next call goes to another."""
         if connection is None or connection is not self._connection:
             return
@@ -157,7 +157,7 @@ class EtcdChannel:
         self._troubles[self._endpoints[0]] = reason
         self._endpoints.append(self._endpoints.pop(0))
 
-    async def _connect(self, endpoint: Endpoint) -> Connection:
+    async def _connect(self, endpoint: HostPort) -> GrpcConnection:
         return await connect(endpoint, self._tls, endpoint.host, CONNECT)
 
     def unavailable(self, unknown: bool) -> StoreUnavailable:

@@ -30,12 +30,12 @@ from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.messages import STATUS, StatusRequest
 from husk.swarm.state.transactions import StoreUnavailable
-from husk.text.documents import Malformed, decode
-from husk.text.endpoints import Endpoint
+from husk.text.documents import MalformedDocument, decode
+from husk.text.endpoints import HostPort
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ _TOLD = 16_000
 # What etcd says before it ends when the others have removed it: it never takes part again with the records it has.
 _REMOVED = "data-dir used by this member must be removed"
 
-NOBODY: Mapping[str, Endpoint] = MappingProxyType({})
+NOBODY: Mapping[str, HostPort] = MappingProxyType({})
 
 
 class MemberSettings(NamedTuple):
@@ -65,10 +65,10 @@ class MemberSettings(NamedTuple):
 
     name: str
     directory: Path
-    client: Endpoint
-    peer: Endpoint
-    certificates: Certificates | None = None
-    others: Mapping[str, Endpoint] = NOBODY
+    client: HostPort
+    peer: HostPort
+    certificates: CertificateFiles | None = None
+    others: Mapping[str, HostPort] = NOBODY
     revoked: Path | None = None
 
 
@@ -325,7 +325,7 @@ def plain(line: str) -> str:
     """A line of etcd's log without what only its authors read. Pure."""
     try:
         told = decode(line, _Line)
-    except Malformed:
+    except MalformedDocument:
         return line
     return ": ".join(filter(None, (told.msg, told.error))) or line
 
@@ -345,7 +345,7 @@ async def _end(pidfd: int) -> None:
         await process.wait_exit(pidfd)
 
 
-def check_free(places: Iterable[Endpoint]) -> None:
+def check_free(places: Iterable[HostPort]) -> None:
     """Unavailable for one that another program has. Any other trouble is for etcd to tell."""
     for place in places:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from husk.errors import Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from husk.swarm.state.etcd.channel import EtcdChannel, refusal
 from husk.swarm.state.etcd.messages import (
     MEMBER_ADD,
@@ -30,7 +30,7 @@ from husk.swarm.state.etcd.messages import (
     StatusResponse,
 )
 from husk.swarm.state.transactions import StoreUnavailable
-from husk.text.endpoints import Endpoint, read_endpoint
+from husk.text.endpoints import HostPort, read_endpoint
 
 PEER_PORT = 2380
 # In seconds: how long a new member may take to learn, or to wait for another that learns; between two tries.
@@ -43,7 +43,7 @@ class KnownMember(NamedTuple):
 
     id: int
     name: str
-    peer: Endpoint
+    peer: HostPort
     learns: bool
 
 
@@ -52,7 +52,7 @@ class Members:
         self._channel = channel
 
     @classmethod
-    def open(cls, endpoints: Sequence[Endpoint], certificates: Certificates | None) -> Self:
+    def open(cls, endpoints: Sequence[HostPort], certificates: CertificateFiles | None) -> Self:
         """Nobody is asked yet. InvalidParameter for certificates that cannot be used. Blocks."""
         return cls(EtcdChannel(endpoints, _context(certificates)))
 
@@ -66,14 +66,14 @@ class Members:
             raise refusal(error) from None
         return [_known(member) for member in MemberListResponse.decode(message).members]
 
-    async def add(self, peer: Endpoint, scheme: str = "https") -> dict[str, Endpoint]:
+    async def add(self, peer: HostPort, scheme: str = "https") -> dict[str, HostPort]:
         """Let a new one be started at this place; the others, by name. Nothing is done where it was added before."""
         if all(member.peer != peer for member in await self.listing()):
             request = MemberAddRequest(peer_urls=[f"{scheme}://{peer}"], is_learner=True)
             await self._patiently(MEMBER_ADD, request.encode(), done="already exists")
         return {member.name: member.peer for member in await self.listing() if member.peer != peer and member.name}
 
-    async def promote(self, peer: Endpoint) -> None:
+    async def promote(self, peer: HostPort) -> None:
         """Let one that has learned vote."""
         found = next((member for member in await self.listing() if member.peer == peer), None)
         if found is None:
@@ -112,7 +112,7 @@ class Members:
             await asyncio.sleep(PAUSE)
 
 
-async def answers(endpoint: Endpoint, certificates: Certificates | None, within: float) -> bool:
+async def answers(endpoint: HostPort, certificates: CertificateFiles | None, within: float) -> bool:
     """Return True if the member there answers, and knows a leader, within so many seconds."""
     channel = EtcdChannel([endpoint], await asyncio.to_thread(_context, certificates), within)
     try:
@@ -124,7 +124,7 @@ async def answers(endpoint: Endpoint, certificates: Certificates | None, within:
         await channel.close()
 
 
-def _context(certificates: Certificates | None) -> ssl.SSLContext | None:
+def _context(certificates: CertificateFiles | None) -> ssl.SSLContext | None:
     return tls_context(certificates) if certificates is not None else None
 
 

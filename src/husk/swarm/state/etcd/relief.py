@@ -24,13 +24,13 @@ from husk.swarm.state.etcd.messages import (
     StatusResponse,
 )
 from husk.swarm.transport.wire import connect
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 # How long a member may take to write its file anew, in seconds.
 WRITING = 120.0
 
 
-async def relieve(endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None) -> bool:
+async def relieve(endpoints: Sequence[HostPort], tls: ssl.SSLContext | None) -> bool:
     """Make room if there is an alarm; return True if there was. Members that are away are left for the next time."""
     channel = EtcdChannel(endpoints, tls)
     try:
@@ -64,7 +64,7 @@ async def _compact(channel: EtcdChannel) -> None:
             raise
 
 
-async def _defragment(endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+async def _defragment(endpoint: HostPort, tls: ssl.SSLContext | None) -> None:
     connection = await connect(endpoint, tls, endpoint.host, CONNECT)
     try:
         await connection.unary(DEFRAGMENT, b"", timeout=WRITING)

@@ -15,7 +15,7 @@ from typing import Self
 from husk.config.etcd_address import read_address
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.status import OUT_OF_RANGE, RESOURCE_EXHAUSTED, GrpcError
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from husk.swarm.state.etcd.channel import PATIENCE, EtcdChannel, StoreFull, refusal
 from husk.swarm.state.etcd.lease import EtcdLease
 from husk.swarm.state.etcd.messages import (
@@ -42,8 +42,8 @@ from husk.swarm.state.etcd.translate import (
     transaction,
 )
 from husk.swarm.state.etcd.watch import watch
-from husk.swarm.state.transactions import Listing, News, Record, Stale, Step, check_name, check_steps
-from husk.text.endpoints import Endpoint
+from husk.swarm.state.transactions import ClusterRecord, Listing, News, Stale, Step, check_name, check_steps
+from husk.text.endpoints import HostPort
 
 # Records that are asked for at once; fewer where they are too large for one message.
 PAGE = 512
@@ -57,7 +57,7 @@ class EtcdStore:
         self.full: Callable[[], None] = lambda: None
 
     @classmethod
-    def open(cls, address: str, certificates: Certificates | None = None, patience: float = PATIENCE) -> Self:
+    def open(cls, address: str, certificates: CertificateFiles | None = None, patience: float = PATIENCE) -> Self:
         """Nobody is asked yet. InvalidParameter for an address or certificates that cannot be used. Blocks."""
         tls = tls_context(certificates) if certificates is not None else None
         return cls(EtcdChannel(read_address(address), tls, patience))
@@ -67,11 +67,11 @@ class EtcdStore:
         """Our certificates cannot be used yet: nobody is asked before `renew`. InvalidParameter for an address."""
         return cls(EtcdChannel(read_address(address), None, shut=reason))
 
-    def know(self, endpoints: Sequence[Endpoint]) -> None:
+    def know(self, endpoints: Sequence[HostPort]) -> None:
         """Take these as the members that can be asked from now on: at least one."""
         self._channel.know(endpoints)
 
-    async def renew(self, certificates: Certificates) -> None:
+    async def renew(self, certificates: CertificateFiles) -> None:
         """Show these from the next connection on. InvalidParameter for what cannot be used."""
         self._channel.trust(await asyncio.to_thread(tls_context, certificates))
 
@@ -79,7 +79,7 @@ class EtcdStore:
         """Return the status of the member that answers, in its own words."""
         return StatusResponse.decode((await self._ask(STATUS, StatusRequest().encode()))[0])
 
-    async def get(self, kind: str, key: str) -> Record | None:
+    async def get(self, kind: str, key: str) -> ClusterRecord | None:
         check_name(kind, key)
         answer = await self._range(RangeRequest(key=key_of(kind, key)))
         return record_of(answer.kvs[0]) if answer.kvs else None

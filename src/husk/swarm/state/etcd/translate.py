@@ -19,7 +19,7 @@ from husk.swarm.state.etcd.messages import (
     TxnResponse,
     WatchEvent,
 )
-from husk.swarm.state.transactions import NEW, Check, Delete, News, Put, Record, Step, with_version
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Step, with_version
 
 _ROOT = b"/husk/"
 
@@ -39,9 +39,9 @@ def name_of(key: bytes) -> tuple[str, str]:
     return kind, rest
 
 
-def record_of(pair: KeyValue) -> Record:
+def record_of(pair: KeyValue) -> ClusterRecord:
     kind, key = name_of(pair.key)
-    return Record(kind, key, with_version(pair.value, pair.mod_revision), pair.mod_revision, pair.lease)
+    return ClusterRecord(kind, key, with_version(pair.value, pair.mod_revision), pair.mod_revision, pair.lease)
 
 
 def transaction(steps: Iterable[Step]) -> TxnRequest:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from husk.rpc.grpc.status import CANCELLED, UNAVAILABLE, GrpcError
 from husk.rpc.grpc.stream import ClientStream
 from husk.swarm.state.etcd.channel import LATE, SOON, EtcdChannel
@@ -80,7 +80,7 @@ async def _changes(channel: EtcdChannel, kind: str, after: int) -> AsyncGenerato
         raise
 
 
-async def _next(connection: Connection, stream: ClientStream) -> bytes:
+async def _next(connection: GrpcConnection, stream: ClientStream) -> bytes:
     """The next message, for as long as the member answers when it is asked whether it is there."""
     while True:
         try:
@@ -95,7 +95,7 @@ async def _next(connection: Connection, stream: ClientStream) -> bytes:
         return message
 
 
-async def _ask(connection: Connection) -> None:
+async def _ask(connection: GrpcConnection) -> None:
     try:
         async with asyncio.timeout(ANSWER):
             await connection.ping()

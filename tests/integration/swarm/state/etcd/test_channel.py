@@ -16,7 +16,7 @@ from husk.errors import Forbidden, InvalidParameter, SystemFault
 from husk.rpc.grpc import status
 from husk.rpc.grpc.status import GrpcError
 from husk.swarm.state.etcd import channel
-from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.certificates import CertificateFiles
 from husk.swarm.state.etcd.channel import refusal
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import Put, StoreUnavailable
@@ -32,11 +32,11 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
         yield etcd
 
 
-def files(pair: Pair) -> Certificates:
-    return Certificates(Path(pair.ca), Path(pair.cert), Path(pair.key))
+def files(pair: Pair) -> CertificateFiles:
+    return CertificateFiles(Path(pair.ca), Path(pair.cert), Path(pair.key))
 
 
-async def why(address: str, certificates: Certificates | None = None) -> str:
+async def why(address: str, certificates: CertificateFiles | None = None) -> str:
     store = EtcdStore.open(address, certificates, patience=1)
     with pytest.raises(StoreUnavailable) as caught:
         await store.commit(Put("a", "b", body("1")))
@@ -83,7 +83,7 @@ async def test_an_authority_that_we_do_not_know(etcd: Etcd, tmp_path: Path):
 
 async def test_a_certificate_that_etcd_does_not_take(etcd: Etcd, tmp_path: Path):
     good, stranger = files(etcd.client_certificate("known")), files(Authority(tmp_path).issue("stranger"))
-    mixed = Certificates(good.ca, stranger.cert, stranger.key)
+    mixed = CertificateFiles(good.ca, stranger.cert, stranger.key)
     told = await why(etcd.address, mixed)
     assert "no member of the cluster store can be reached" in told and "TLS" in told
 

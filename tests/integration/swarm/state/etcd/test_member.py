@@ -15,13 +15,13 @@ from husk.errors import SystemFault, Unavailable
 from husk.kernel import process
 from husk.swarm.ca.authority import issue_for_host, new_request, new_root, revocation_list
 from husk.swarm.state.etcd import member as module
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from husk.swarm.state.etcd.member import Member, MemberSettings, command, find_program, plain
 from husk.swarm.state.etcd.members import Members
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.member_files import install, replace
 from husk.swarm.state.transactions import Put, StoreUnavailable
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.certificates import Authority
 from tests.support.store_contract import body, text_of
 from tests.support.waiting import until_async
@@ -30,7 +30,7 @@ from tests.support.waiting import until_async
 @pytest.fixture
 def settings(tmp_path: Path) -> MemberSettings:
     host = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.1"
-    return MemberSettings("m1", tmp_path / "etcd", Endpoint(host, 2379), Endpoint(host, 2380))
+    return MemberSettings("m1", tmp_path / "etcd", HostPort(host, 2379), HostPort(host, 2380))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def joining(
     host = settings.client.host.removesuffix(".1") + ".2"
     there = {settings.name: settings.peer}
     directory = settings.directory.with_name("second")
-    second = MemberSettings("m2", directory, Endpoint(host, 2379), Endpoint(host, 2380), others=there)
+    second = MemberSettings("m2", directory, HostPort(host, 2379), HostPort(host, 2380), others=there)
     await members.add(second.peer, "http")
     joined = Member(second, ended=ended)
     await joined.start()
@@ -104,7 +104,7 @@ async def test_the_next_daemon_takes_it_over(member: Member, settings: MemberSet
 async def test_one_with_other_settings_is_replaced(member: Member, settings: MemberSettings):
     pid = member.pid
     await member.let_go()
-    heir = Member(settings._replace(client=Endpoint(settings.client.host, 2479)))
+    heir = Member(settings._replace(client=HostPort(settings.client.host, 2479)))
     await heir.start()
     await heir.wait_ready()
     assert heir.pid != pid and process.start_time(pid) is None
@@ -115,11 +115,13 @@ async def test_certificates_are_asked_of_clients(settings: MemberSettings, tmp_p
     authority = Authority(tmp_path / "tls")
     own = authority.issue("server", [settings.client.host], both=True)
     client = authority.issue("manager")
-    files = Certificates(Path(own.ca), Path(own.cert), Path(own.key))
+    files = CertificateFiles(Path(own.ca), Path(own.cert), Path(own.key))
     member = Member(settings._replace(certificates=files))
     await member.start()
     await member.wait_ready()
-    store = EtcdStore.open(address(settings), Certificates(Path(client.ca), Path(client.cert), Path(client.key)), 60)
+    store = EtcdStore.open(
+        address(settings), CertificateFiles(Path(client.ca), Path(client.cert), Path(client.key)), 60
+    )
     await store.commit(Put("service", "a", body("1")))
     await store.close()
     await member.stop()
@@ -128,10 +130,10 @@ async def test_certificates_are_asked_of_clients(settings: MemberSettings, tmp_p
 async def test_a_certificate_that_is_revoked_opens_nothing(settings: MemberSettings, tmp_path: Path):
     root = new_root(time.time())
 
-    def given(name: str, serial: int) -> Certificates:
+    def given(name: str, serial: int) -> CertificateFiles:
         key, request = new_request()
         signed = issue_for_host(request, name, settings.client.host, root, 86400, time.time(), serial)
-        files = Certificates(*(tmp_path / f"{name}.{kind}" for kind in ("ca", "crt", "key")))
+        files = CertificateFiles(*(tmp_path / f"{name}.{kind}" for kind in ("ca", "crt", "key")))
         install(dict(zip(files, (root.certificate, signed, key), strict=True)))
         return files
 
@@ -167,7 +169,7 @@ async def test_a_certificate_that_is_revoked_opens_nothing(settings: MemberSetti
 async def test_a_new_certificate_is_shown_without_a_restart(settings: MemberSettings, tmp_path: Path):
     authority = Authority(tmp_path / "tls")
     first = authority.issue("server", [settings.client.host], both=True)
-    files = Certificates(Path(first.ca), tmp_path / "member.crt", tmp_path / "member.key")
+    files = CertificateFiles(Path(first.ca), tmp_path / "member.crt", tmp_path / "member.key")
     replace(files.cert, Path(first.cert).read_bytes())
     replace(files.key, Path(first.key).read_bytes())
     member = Member(settings._replace(certificates=files))
@@ -188,7 +190,7 @@ async def test_a_new_certificate_is_shown_without_a_restart(settings: MemberSett
     await member.stop()
 
 
-def _shown(place: Endpoint, files: Certificates) -> bytes | None:
+def _shown(place: HostPort, files: CertificateFiles) -> bytes | None:
     """The certificate that a member shows to who connects."""
     with (
         socket.create_connection(place, 10) as below,
@@ -310,6 +312,6 @@ def test_without_etcd_the_message_says_what_to_install(monkeypatch: pytest.Monke
 def test_who_joins_names_all_members(settings: MemberSettings):
     alone = command("etcd", settings)
     assert "--initial-cluster-state=new" in alone and not any("cert" in word for word in alone)
-    joins = command("etcd", settings._replace(others={"m0": Endpoint("10.0.0.1", 2380)}))
+    joins = command("etcd", settings._replace(others={"m0": HostPort("10.0.0.1", 2380)}))
     assert f"--initial-cluster=m0=http://10.0.0.1:2380,m1=http://{settings.peer}" in joins
     assert "--initial-cluster-state=existing" in joins

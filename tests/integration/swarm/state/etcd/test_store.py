@@ -8,7 +8,7 @@ import pytest
 
 from husk.errors import InvalidParameter
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.etcd.certificates import Certificates
+from husk.swarm.state.etcd.certificates import CertificateFiles
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import NEW, Delete, Put, Stale, StoreUnavailable
 from tests.support.etcd import Etcd
@@ -23,9 +23,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
 
 
 @pytest.fixture(scope="module")
-def certificates(shared: Etcd) -> Certificates:
+def certificates(shared: Etcd) -> CertificateFiles:
     pair = shared.client_certificate("manager")
-    return Certificates(Path(pair.ca), Path(pair.cert), Path(pair.key))
+    return CertificateFiles(Path(pair.ca), Path(pair.cert), Path(pair.key))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def three(tmp_path: Path) -> Iterator[Etcd]:
 
 class TestContract(StoreContract):
     @pytest.fixture
-    async def store(self, shared: Etcd, certificates: Certificates) -> AsyncIterator[ClusterStore]:
+    async def store(self, shared: Etcd, certificates: CertificateFiles) -> AsyncIterator[ClusterStore]:
         store = EtcdStore.open(shared.address, certificates)
         everything = (await store.listing("")).records
         for start in range(0, len(everything), 100):
@@ -45,7 +45,7 @@ class TestContract(StoreContract):
         await store.close()
 
 
-async def test_two_managers_see_each_others_changes(shared: Etcd, certificates: Certificates):
+async def test_two_managers_see_each_others_changes(shared: Etcd, certificates: CertificateFiles):
     one, two = EtcdStore.open(shared.address, certificates), EtcdStore.open(shared.address, certificates)
     version = await one.commit(Put("shared", "a", body("1")))
     found = await two.get("shared", "a")
@@ -57,7 +57,7 @@ async def test_two_managers_see_each_others_changes(shared: Etcd, certificates: 
     await two.close()
 
 
-async def test_a_record_that_is_too_large_is_refused(shared: Etcd, certificates: Certificates):
+async def test_a_record_that_is_too_large_is_refused(shared: Etcd, certificates: CertificateFiles):
     store = EtcdStore.open(shared.address, certificates)
     with pytest.raises(InvalidParameter, match="too large"):
         await store.commit(Put("config", "huge", body("x" * 2_000_000)))
@@ -65,7 +65,7 @@ async def test_a_record_that_is_too_large_is_refused(shared: Etcd, certificates:
     await store.close()
 
 
-async def test_after_the_end_nothing_can_be_asked(shared: Etcd, certificates: Certificates):
+async def test_after_the_end_nothing_can_be_asked(shared: Etcd, certificates: CertificateFiles):
     store = EtcdStore.open(shared.address, certificates)
     await store.commit(Put("a", "b", body("1")))
     await store.close()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from husk.builder.dockerfile.errors import Span
-from husk.builder.dockerfile.options import BaseImage, Found, NamedContext, Options
+from husk.builder.dockerfile.options import BaseImage, NamedContext, Options, StageAnswer
 from husk.builder.frontend.reading import graphs, messages
 from husk.builder.frontend.reading.answerer import Answerer, warm_up
 from husk.builder.graph.graph import Graph
@@ -49,7 +49,7 @@ def test_it_asks_for_what_is_not_in_the_file_all_at_once_and_goes_on():
     asking, _ = talk.convert(classic=True)
     asked = [(one.contexts, one.image) for one in asking.wanted]
     assert asked == [(["one", "busybox"], "busybox"), (["given"], "given")]
-    found = [Found(BASE), Found(context=NamedContext(Source("local://given")))]
+    found = [StageAnswer(BASE), StageAnswer(context=NamedContext(Source("local://given")))]
     first, *rest = talk.pieces(messages.Told(found))
     made: Any = messages.decode_answer(first)
     assert [step.code for step in made.steps][-1] == "COPY --from=one /b /c"
@@ -61,7 +61,7 @@ def test_it_asks_for_what_is_not_in_the_file_all_at_once_and_goes_on():
 def test_what_cannot_be_had_is_told_at_its_line():
     talk = Talk(b"FROM scratch\nFROM busibox\n")
     talk.convert()
-    wrong = talk.say(messages.Told([Found(error="no such image")]))
+    wrong = talk.say(messages.Told([StageAnswer(error="no such image")]))
     assert wrong == messages.Wrong("busibox: no such image (did you mean busybox?)", Span(2, 2))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from husk.builder.dockerfile.errors import DockerfileError, Span
-from husk.builder.dockerfile.options import BaseImage, Found, Options, Wanted
+from husk.builder.dockerfile.options import BaseImage, Options, StageAnswer, StageQuestion
 from husk.builder.frontend.reading import dockerfiles
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles, look_up
 from husk.builder.frontend.reading.messages import Context
@@ -83,7 +83,11 @@ async def test_an_error_of_ours_ends_it(monkeypatch):
 
 async def test_what_is_looked_up():
     platform = host_platform()
-    wanted = [Wanted(["a"], "a", platform), Wanted(["b"], "", platform), Wanted([], "missing", platform)]
+    wanted = [
+        StageQuestion(["a"], "a", platform),
+        StageQuestion(["b"], "", platform),
+        StageQuestion([], "missing", platform),
+    ]
     image, nothing, missing = await look_up(SOURCES, wanted)
     assert image.image is not None and image.image.reference == "a"
-    assert (nothing, missing) == (Found(), Found(error="no such image"))
+    assert (nothing, missing) == (StageAnswer(), StageAnswer(error="no such image"))

@@ -2,25 +2,25 @@ from husk.builder.frontend.reading import graphs
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import (
     NONE,
-    Build,
     CacheMount,
     Copy,
     Diff,
     Exec,
+    ExecMount,
     FileAction,
     Files,
-    Limits,
     MakeFile,
     Merge,
-    Mount,
+    NestedBuild,
     Operation,
     Owner,
-    Process,
+    ProcessSpec,
     SecretMount,
     SecretVariable,
     Source,
+    StepLimits,
+    StepUlimit,
     TmpfsMount,
-    Ulimit,
 )
 from husk.registry.manifest import Platform
 
@@ -28,18 +28,18 @@ from husk.registry.manifest import Platform
 def test_what_has_gone_over_is_the_same():
     graph = Graph()
     source = graph.add(Operation(Source("local://context", {"a": "b"})), name="context")
-    process = Process(
+    process = ProcessSpec(
         args=["x"],
         extra_hosts=[("a", "1.2.3.4")],
-        ulimits=[Ulimit("nofile", 1, 2)],
+        ulimits=[StepUlimit("nofile", 1, 2)],
         proxy={"http_proxy": "p"},
-        limits=Limits(memory=1, security=["x"]),
+        limits=StepLimits(memory=1, security=["x"]),
     )
     mounts = [
-        Mount(target="/", input=0, output=0),
-        Mount(target="/c", kind=CacheMount("id", "locked")),
-        Mount(target="/t", kind=TmpfsMount(3)),
-        Mount(target="/s", kind=SecretMount("s", uid=4)),
+        ExecMount(target="/", input=0, output=0),
+        ExecMount(target="/c", kind=CacheMount("id", "locked")),
+        ExecMount(target="/t", kind=TmpfsMount(3)),
+        ExecMount(target="/s", kind=SecretMount("s", uid=4)),
     ]
     run = Exec(process=process, mounts=mounts, network="host", insecure=True, secret_env=[SecretVariable("a", "A")])
     ran = graph.add(
@@ -58,7 +58,7 @@ def test_what_has_gone_over_is_the_same():
     made = graph.add(Operation(Files(actions), [ran, source]))
     merged = graph.add(Operation(Merge(), [ran, made]))
     graph.add(Operation(Diff(NONE, 0), [merged]))
-    graph.add(Operation(Build(NONE, {"a": 0}, {"b": "c"}), [merged]))
+    graph.add(Operation(NestedBuild(NONE, {"a": 0}, {"b": "c"}), [merged]))
 
     other = Graph()
     weights = [graphs.add(other, piece) for piece in graphs.pieces(graph)]
@@ -68,6 +68,6 @@ def test_what_has_gone_over_is_the_same():
 
 def test_many_little_texts_weigh_more_than_they_are_written_in():
     graph, other = Graph(), Graph()
-    graph.add(Operation(Exec(process=Process(args=["x"], env=["a="] * 1000), mounts=[])))
+    graph.add(Operation(Exec(process=ProcessSpec(args=["x"], env=["a="] * 1000), mounts=[])))
     (piece,) = graphs.pieces(graph)
     assert graphs.add(other, piece) > 10 * len(piece)

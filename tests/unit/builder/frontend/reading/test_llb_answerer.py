@@ -1,5 +1,5 @@
 from husk.builder.frontend.reading import graphs, llb_answerer
-from husk.builder.frontend.reading.llb_answerer import Answerer, Head, decode_head
+from husk.builder.frontend.reading.llb_answerer import Answerer, DefinitionHead, decode_head
 from husk.builder.graph import llb_write, ops
 from husk.builder.graph.graph import Graph
 from tests.unit.builder.solver.solving import chain
@@ -21,7 +21,7 @@ def test_what_is_wrong_is_said():
     assert "cannot be read" in decode_head(head).wrong
     last = ops.Op(inputs=[ops.Input("sha256:x")], passthrough=ops.PassthroughOp("x")).encode()
     (head,) = Answerer().turn(ops.Definition(definition=[last, ops.Op(inputs=[ops.Input("a")]).encode()]).encode())
-    assert decode_head(head) != Head()
+    assert decode_head(head) != DefinitionHead()
 
 
 def test_what_every_definition_needs_is_made_once():

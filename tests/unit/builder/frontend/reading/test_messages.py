@@ -2,7 +2,7 @@ import pytest
 from msgspec import ValidationError
 
 from husk.builder.dockerfile.errors import Span
-from husk.builder.dockerfile.options import Found, Options
+from husk.builder.dockerfile.options import Options, StageAnswer
 from husk.builder.frontend.reading import messages
 from husk.builder.graph.operations import Source
 from husk.engine.model.image import ImageConfig
@@ -13,7 +13,7 @@ def test_both_ways():
     for question in (
         messages.Open(b"\xff", b""),
         messages.Convert(Options(build_args={"a": "b"}, epoch=1), context, "Dockerfile"),
-        messages.Told([Found(error="x"), Found()]),
+        messages.Told([StageAnswer(error="x"), StageAnswer()]),
     ):
         assert messages.decode_question(messages.encode(question)) == question
     converted = messages.Converted(None, ImageConfig(os_version="1", author="a"), [], [], [], {"a": None})

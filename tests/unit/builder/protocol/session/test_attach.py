@@ -9,7 +9,7 @@ from husk.builder.protocol.session import attach as module
 from husk.builder.protocol.session.attach import ID, METHODS, SHARED_KEY, attach
 from husk.builder.solver.sessions import Sessions
 from husk.errors import Conflict, InvalidParameter, Unavailable
-from husk.rpc.grpc.connection import Connection
+from husk.rpc.grpc.connection import GrpcConnection
 from tests.unit.rpc.grpc.pairs import pipes
 
 HEADERS = {ID: ["one"], SHARED_KEY: ["key"], METHODS: ["/a/B", "/c/D"]}
@@ -19,7 +19,7 @@ async def test_a_session_is_there_as_long_as_its_connection():
     sessions, tasks = Sessions(), Tasks()
     ours, theirs = pipes()
     attached = tasks.spawn(attach(ours, HEADERS, sessions), "attach", awaited=True)
-    async with Connection(theirs):
+    async with GrpcConnection(theirs):
         session = await sessions.get("one")
         assert (session.id, session.shared_key) == ("one", "key")
         with pytest.raises(Conflict):
@@ -39,7 +39,7 @@ async def test_a_client_that_does_not_answer_is_given_up(monkeypatch):
 
     sessions = Sessions()
     ours, theirs = pipes()
-    async with Connection(theirs, handler=forever):
+    async with GrpcConnection(theirs, handler=forever):
         await attach(ours, HEADERS, sessions)
 
 
@@ -55,7 +55,7 @@ async def test_a_client_that_answers_stays(monkeypatch):
     sessions, tasks = Sessions(), Tasks()
     ours, theirs = pipes()
     attached = tasks.spawn(attach(ours, HEADERS, sessions), "attach", awaited=True)
-    async with Connection(theirs, handler=well):
+    async with GrpcConnection(theirs, handler=well):
         async with asyncio.timeout(10):
             while asked < 4:
                 await asyncio.sleep(0.01)

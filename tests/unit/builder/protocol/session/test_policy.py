@@ -11,7 +11,7 @@ from husk.builder.protocol.messages.policy_session import (
     DecisionResponse,
     DenyMessage,
 )
-from husk.builder.solver.source_policy import Decision, Facts, Inquiry
+from husk.builder.solver.source_policy import Decision, Inquiry, SourceFacts
 from husk.builder.solver.source_rules import Action
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.manifest import Platform
@@ -25,7 +25,7 @@ SOURCE = Source("https://x/y", {"k": "v"})
 async def said(message: object) -> tuple[Decision | Inquiry, CheckPolicyRequest]:
     service = Saying(message)
     async with session_with({CHECK: service}) as session:
-        answer = await session.check_policy(Facts(SOURCE), Platform("arm64", "linux"))
+        answer = await session.check_policy(SourceFacts(SOURCE), Platform("arm64", "linux"))
     return answer, CheckPolicyRequest.decode(service.asked[0])
 
 
@@ -55,4 +55,4 @@ async def test_an_unknown_answer_is_no_permission() -> None:
         await said(GrpcError(UNKNOWN, "broken"))
     async with session_with({}) as session:
         with pytest.raises(HuskError, match="source policy of the client"):
-            await session.check_policy(Facts(SOURCE), None)
+            await session.check_policy(SourceFacts(SOURCE), None)

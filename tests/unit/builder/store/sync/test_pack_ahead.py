@@ -15,7 +15,7 @@ from husk.builder.store.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_DI
 from husk.builder.store.workers.diff_blob import write_blob
 from husk.builder.store.workers.jobs import ReceiveJob
 from husk.builder.store.workers.tar_heads import heads_of_tree
-from husk.storage.tar.members import Members
+from husk.storage.tar.members import TarWriter
 from husk.storage.workers.answers import Failed, Invalid, Packed, Received
 from husk.storage.workers.parts import MARK, AheadPlan, Blob
 from tests.unit.builder.store.sync.test_receive import Said
@@ -66,7 +66,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def lead_of(layer: Path) -> bytes:
     """Return the beginning of the layer's tar."""
     out = io.BytesIO()
-    Members(out).add_directory("app", (layer / "app").stat())
+    TarWriter(out).add_directory("app", (layer / "app").stat())
     return out.getvalue()
 
 
@@ -146,7 +146,7 @@ def test_where_files_go(tree: Path):
     lead = lead_of(tree / "layer")
     assert (top_of(b""), top_of(lead)) == ("", "app/")
     out = io.BytesIO()
-    Members(out).add_empty("app/.wh..wh..opq")
+    TarWriter(out).add_empty("app/.wh..wh..opq")
     assert top_of(lead + out.getvalue()) is None
 
 

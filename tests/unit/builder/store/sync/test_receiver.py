@@ -12,7 +12,7 @@ from husk.builder.store.sync import packets
 from husk.builder.store.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
 from husk.builder.store.sync.receiver import Receiver, look_of
 from husk.builder.store.sync.sender import Sender
-from husk.builder.store.sync_table import Table
+from husk.builder.store.sync_table import SyncTable
 
 
 class Memory:
@@ -126,14 +126,14 @@ TREE = {b"a": None, b"a/b": b"hello", b"a/b.c": b"", b"a/d": None, b"a/d/e": b"x
 @pytest.mark.parametrize("pieces", [1, 2, 3, 7, 1 << 20])
 def test_a_tree_arrives(pieces):
     tree = Memory()
-    table = sync(Client(TREE), tree, Table(), pieces)
+    table = sync(Client(TREE), tree, SyncTable(), pieces)
     assert contents(tree) == TREE
     assert dict(zip(table.paths, table.looks, strict=True)) == looks(tree)
 
 
 def test_an_unchanged_tree_is_not_touched_and_nothing_is_asked_for():
     tree = Memory()
-    table = sync(Client(TREE), tree, Table())
+    table = sync(Client(TREE), tree, SyncTable())
     tree.log.clear()
     again = sync(Client(TREE), tree, table)
     assert tree.log == []
@@ -142,7 +142,7 @@ def test_an_unchanged_tree_is_not_touched_and_nothing_is_asked_for():
 
 def test_one_changed_file_is_asked_for():
     tree = Memory()
-    table = sync(Client(TREE), tree, Table())
+    table = sync(Client(TREE), tree, SyncTable())
     tree.log.clear()
     changed = TREE | {b"a/d/e": b"new"}
     sync(Client(changed), tree, table)
@@ -153,11 +153,11 @@ def test_one_changed_file_is_asked_for():
 def test_more_than_there_is_room_for_is_refused():
     """The files that go make room for those that come."""
     tree = Memory()
-    table = sync(Client(TREE), tree, Table(), limit=108)
+    table = sync(Client(TREE), tree, SyncTable(), limit=108)
     sync(Client(TREE | {b"a/d/e": b"y" * 110}), tree, table, limit=10)
     for client in (Client(TREE), Client({b"a": b"x" * 108})):
         with pytest.raises(SyncError, match="larger than what the disk has room for"):
-            sync(client, Memory(), Table(), limit=107)
+            sync(client, Memory(), SyncTable(), limit=107)
 
 
 _names = some.sampled_from([b"a", b"a.b", b"a-", b"b", b"\xff", b"A", b"aa"])
@@ -176,7 +176,7 @@ def trees(draw):
 @settings(max_examples=300)
 @given(some.lists(trees(), min_size=2, max_size=4), some.sampled_from([1, 5, 1 << 20]))
 def test_any_tree_becomes_any_other(steps, pieces):
-    tree, table = Memory(), Table()
+    tree, table = Memory(), SyncTable()
     for number, files in enumerate(steps):
         table = sync(Client(files, mtime=number), tree, table, pieces)
         assert contents(tree) == files
@@ -188,7 +188,7 @@ def test_any_tree_becomes_any_other(steps, pieces):
 @given(trees(), some.data())
 def test_a_stream_that_is_cut_is_never_complete(files, data):
     """A client that goes in the middle leaves nothing that looks like all of its files."""
-    sender, receiver = Sender(Client(files)), Receiver(Memory(), Table())
+    sender, receiver = Sender(Client(files)), Receiver(Memory(), SyncTable())
     first = sender.next()
     end = data.draw(some.integers(0, len(first) - 1))
     receiver.feed(first[:end])
@@ -216,13 +216,13 @@ class Linked:
 
 def test_a_hard_link_is_made_when_its_file_is_there():
     tree = Memory()
-    sync(Linked(b"data"), tree, Table())
+    sync(Linked(b"data"), tree, SyncTable())
     assert tree.files[b"b"][1] == b"data"
 
 
 def test_an_unchanged_link_to_a_file_that_was_made_anew_is_made_anew():
     tree = Memory()
-    table = sync(Linked(b"data"), tree, Table())
+    table = sync(Linked(b"data"), tree, SyncTable())
     table = sync(Linked(b"other data"), tree, table)
     assert tree.files[b"b"][1] == b"other data"
     table = sync(Linked(b"third"), tree, table)
@@ -272,11 +272,11 @@ def told(*stats):
 )
 def test_refusals(said, reason):
     with pytest.raises(SyncError, match=reason):
-        Receiver(Memory(), Table()).feed(said)
+        Receiver(Memory(), SyncTable()).feed(said)
 
 
 def test_a_tree_that_holds_itself():
-    receiver = Receiver(Memory(), Table(), doubled("/srv/app/l/7"))
+    receiver = Receiver(Memory(), SyncTable(), doubled("/srv/app/l/7"))
     receiver.feed(b"".join(told(Stat(path, MODE_DIRECTORY | 0o755)) for path in (b"l", b"l/7", b"l/7/l")))
     with pytest.raises(SyncError, match="holds the engine's own data root"):
         receiver.feed(told(Stat(b"l/7/l/7", MODE_DIRECTORY | 0o755)))
@@ -284,7 +284,7 @@ def test_a_tree_that_holds_itself():
 
 def test_a_file_whose_directory_went_cannot_stay():
     tree = Memory()
-    table = sync(Client({b"a": None, b"a/b": b"x", b"c": b"y"}), tree, Table())
+    table = sync(Client({b"a": None, b"a/b": b"x", b"c": b"y"}), tree, SyncTable())
     receiver = Receiver(tree, table)
     with pytest.raises(SyncError, match="in no directory"):
         receiver.feed(told(Stat(b"a/b", 0o644, size=1, mtime=1)))
@@ -292,14 +292,14 @@ def test_a_file_whose_directory_went_cannot_stay():
 
 def test_an_unchanged_file_cannot_come_twice():
     tree = Memory()
-    table = sync(Client({b"a": b"x", b"c": b"y"}), tree, Table())
+    table = sync(Client({b"a": b"x", b"c": b"y"}), tree, SyncTable())
     receiver = Receiver(tree, table)
     with pytest.raises(SyncError, match="out of order"):
         receiver.feed(told(Stat(b"a", 0o644, size=1, mtime=1)) * 2)
 
 
 def test_a_sender_that_leaves_early():
-    receiver = Receiver(Memory(), Table())
+    receiver = Receiver(Memory(), SyncTable())
     receiver.feed(told(Stat(b"a", 0o644, size=1)))
     with pytest.raises(SyncError, match="unexpected EOF"):
         receiver.close()
@@ -311,7 +311,7 @@ def test_a_file_that_is_shorter_than_it_was_told_is_asked_for_again():
             return iter(())
 
     tree = Memory()
-    table = sync(Shrinking({b"a": b"12345"}), tree, Table())
+    table = sync(Shrinking({b"a": b"12345"}), tree, SyncTable())
     assert contents(tree) == {b"a": b""}
     sync(Client({b"a": b"12345"}), tree, table)
     assert contents(tree) == {b"a": b"12345"}
@@ -319,7 +319,7 @@ def test_a_file_that_is_shorter_than_it_was_told_is_asked_for_again():
 
 @given(some.binary(max_size=400), some.integers(1, 50))
 def test_whatever_comes_is_understood_or_refused(data, pieces):
-    receiver = Receiver(Memory(), Table())
+    receiver = Receiver(Memory(), SyncTable())
     with contextlib.suppress(SyncError):
         for start in range(0, len(data), pieces):
             receiver.feed(data[start : start + pieces])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.copying import Copier
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree
 from husk.text.globs import Patterns
 
@@ -25,7 +25,7 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
 def copied(trees: tuple[Path, Path], source: str = "", target: str = "", **options: object) -> list[str]:
     here, there = trees
     owner = os.getuid(), os.getgid()
-    copier = Copier(RootedTree(str(here)), RootedTree(str(there)), Look(owner), **options)  # type: ignore[arg-type]
+    copier = TreeCopier(RootedTree(str(here)), RootedTree(str(there)), CopyLook(owner), **options)  # type: ignore[arg-type]
     copier.copy(source, target)
     return sorted(str(path.relative_to(there)) for path in there.rglob("*"))
 
@@ -59,6 +59,6 @@ def test_something_of_another_kind_is_in_the_way(trees: tuple[Path, Path]):
 def test_the_size_of_what_was_made_is_known_unless_something_was_in_the_way(trees: tuple[Path, Path]):
     here, there = trees
     for expected in (4, None):
-        copier = Copier(RootedTree(str(here)), RootedTree(str(there)), Look((os.getuid(), os.getgid())))
+        copier = TreeCopier(RootedTree(str(here)), RootedTree(str(there)), CopyLook((os.getuid(), os.getgid())))
         copier.copy("", "")
         assert copier.size == expected

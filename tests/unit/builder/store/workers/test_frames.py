@@ -1,13 +1,13 @@
 import pytest
 
 from husk.builder.store.workers import frames
-from husk.builder.store.workers.frames import END, BadFrame, Frames, frame
+from husk.builder.store.workers.frames import END, BadFrame, FramePieces, frame
 
 
 def test_pieces_come_out_as_they_went_in_however_they_were_cut():
     data = b"".join(frame(piece) + piece for piece in (b"one", b"2" * 1000)) + END + frame(b"x") + b"x"
     for step in (1, 3, 7, len(data)):
-        read = Frames()
+        read = FramePieces()
         found: list[bytes] = []
         for start in range(0, len(data), step):
             read.feed(data[start : start + step])
@@ -16,7 +16,7 @@ def test_pieces_come_out_as_they_went_in_however_they_were_cut():
 
 
 def test_whoever_stops_in_the_middle_goes_on_there():
-    read = Frames()
+    read = FramePieces()
     read.feed(frame(b"one") + b"one" + END + frame(b"two") + b"two")
     for piece in read.pieces():
         if not piece:
@@ -30,7 +30,7 @@ def test_none_is_too_large(monkeypatch):
         frame(b"1234")
     with pytest.raises(BadFrame):
         frame(b"")
-    read = Frames()
+    read = FramePieces()
     read.feed(b"\4\0\0\0")
     with pytest.raises(BadFrame):
         list(read.pieces())

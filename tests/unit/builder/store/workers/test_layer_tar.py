@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from husk.builder.store.workers import layer_tar
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.copying import Copier
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.diff_blob import write_blob
 from husk.builder.store.workers.layer_tar import LayerTar, foresee
 from husk.builder.store.workers.rooted_tree import RootedTree
@@ -57,8 +57,8 @@ def copied(trees: Trees, source: str = "", target: str = "", mode: int | None = 
     with blob_file.open("w+b", buffering=0) as file:
         tar = LayerTar(file)
         tar.begin(tree.on_disk)
-        look = Look((os.getuid(), os.getgid()), mode)
-        Copier(RootedTree(str(here)), tree, look, tar=tar).copy(source, target)
+        look = CopyLook((os.getuid(), os.getgid()), mode)
+        TreeCopier(RootedTree(str(here)), tree, look, tar=tar).copy(source, target)
         told = tar.finish()
     with (there.parent / "afterwards").open("w+b", buffering=0) as file:
         after = Blob(*write_blob(there, file, None))
@@ -137,8 +137,8 @@ def test_another_owner_and_symbolic_modes(trees: Trees):
     with (there.parent / "blob").open("w+b", buffering=0) as file:
         tar = LayerTar(file)
         tar.begin(tree.on_disk)
-        look = Look((os.getuid(), os.getgid()), symbolic_mode="go-rwx")
-        Copier(RootedTree(str(here)), tree, look, tar=tar).copy("", "new")
+        look = CopyLook((os.getuid(), os.getgid()), symbolic_mode="go-rwx")
+        TreeCopier(RootedTree(str(here)), tree, look, tar=tar).copy("", "new")
         told = tar.finish()
     with (there.parent / "afterwards").open("w+b", buffering=0) as file:
         assert told == Blob(*write_blob(there, file, None))
@@ -150,7 +150,7 @@ def test_a_directory_that_does_not_become_what_was_said(trees: Trees):
     with (there.parent / "blob").open("w+b", buffering=0) as file:
         tar = LayerTar(file)
         tar.begin(tree.on_disk)
-        Copier(RootedTree(str(here)), tree, Look((os.getuid(), os.getgid())), tar=tar).copy("", "a")
+        TreeCopier(RootedTree(str(here)), tree, CopyLook((os.getuid(), os.getgid())), tar=tar).copy("", "a")
         (there / "a").chmod(0o711)
         assert tar.finish() is None
 

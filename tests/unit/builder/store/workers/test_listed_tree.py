@@ -12,10 +12,10 @@ import pytest
 
 from husk.builder.store.sync_table import NO_PLACE, Brief, Listed
 from husk.builder.store.workers import listed_tree
-from husk.builder.store.workers.copy_look import Look
-from husk.builder.store.workers.listed_tree import ListedTree, Wanted, is_much, list_tree
+from husk.builder.store.workers.copy_look import CopyLook
+from husk.builder.store.workers.listed_tree import ListedTree, WantedCopy, is_much, list_tree
 from husk.kernel.trees import walk
-from husk.storage.tar.members import Members
+from husk.storage.tar.members import TarWriter
 
 ROOT = os.getuid() == 0
 
@@ -74,12 +74,14 @@ def listed(top: Path, places: dict[bytes, int] | None = None) -> Listed:
 
 
 class Copied:
-    def __init__(self, source: Path, top: str, found: Listed, look: Look | None = None, former: bytes = b"") -> None:
+    def __init__(
+        self, source: Path, top: str, found: Listed, look: CopyLook | None = None, former: bytes = b""
+    ) -> None:
         self.target = Path(os.path.normpath(source / f"../target{len(list(source.parent.glob('target*')))}"))
         self.target.mkdir()
         here = os.open(source, os.O_RDONLY)
         seen = look.seen if look else None
-        tree = list_tree(found, Wanted(top, seen, lambda link: os.readlink(link, dir_fd=here), former))
+        tree = list_tree(found, WantedCopy(top, seen, lambda link: os.readlink(link, dir_fd=here), former))
         assert tree is not None
         self.tree: ListedTree = tree
         there, tar = os.open(self.target, os.O_RDONLY), os.memfd_create("tar")
@@ -116,7 +118,7 @@ class Gathered(bytearray):
 def packed(top: Path, prefix: str) -> bytes:
     """The tar of files that are looked at."""
     out = Gathered()
-    members = Members(out)
+    members = TarWriter(out)
     fd = os.open(top, os.O_RDONLY)
     for found in walk(fd, os.fchdir):
         members.add(prefix + found.path, os.fsencode(found.name), found.status)
@@ -134,7 +136,7 @@ def test_copies_and_their_tar(source: Path, top: str):
 
 @pytest.mark.skipif(not ROOT, reason="owners are given by root")
 def test_another_look(source: Path):
-    copied = Copied(source, "x", listed(source), Look(owner=(5, 6), mode=0o750, time=10**9))
+    copied = Copied(source, "x", listed(source), CopyLook(owner=(5, 6), mode=0o750, time=10**9))
     for _, brief, _ in copied.looks():  # type: ignore[misc]
         assert (brief.uid, brief.gid, brief.mtime) == (5, 6, 10**9)  # type: ignore[has-type]
         assert stat.S_ISLNK(brief.mode) or stat.S_IMODE(brief.mode) == 0o750  # type: ignore[has-type]
@@ -177,7 +179,9 @@ def test_a_former_tar_that_is_another_one_is_left_alone(source: Path, change: Ca
 
 
 def test_without_a_tar(source: Path, tmp_path: Path):
-    tree = list_tree(listed(source), Wanted("", None, lambda link: os.readlink(source / os.fsdecode(link)).encode()))
+    tree = list_tree(
+        listed(source), WantedCopy("", None, lambda link: os.readlink(source / os.fsdecode(link)).encode())
+    )
     assert tree is not None
     target = tmp_path / "without"
     target.mkdir()
@@ -213,7 +217,7 @@ def one(mode: int, size: int = 1, path: bytes = b"a") -> Listed:
     ids=["pipe", "negative", "large", "long", "nothing"],
 )
 def test_what_is_left_to_others(found: Listed):
-    assert list_tree(found, Wanted("", None, lambda link: b"")) is None
+    assert list_tree(found, WantedCopy("", None, lambda link: b"")) is None
 
 
 @pytest.mark.parametrize("name", ["d/0", "d/large", "d/9"])

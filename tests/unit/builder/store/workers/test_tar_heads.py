@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from husk.builder.store.workers.tar_heads import Heads, heads_of_tree
-from husk.storage.tar.members import Members
+from husk.storage.tar.members import TarWriter
 
 
 @pytest.fixture
@@ -84,6 +84,6 @@ def test_headers_are_passed_on(files: Path):
     out = io.BytesIO()
     passing, alone = Heads(out), Heads()
     for one in (passing, alone):
-        Members(one).add_directory("app", files.stat())
+        TarWriter(one).add_directory("app", files.stat())
     assert passing.digest() == alone.digest()
     assert len(out.getvalue()) == 512

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.store.sync_table import NO_PLACE, Brief, Listed, Table, pack_brief, write_table
+from husk.builder.store.sync_table import NO_PLACE, Brief, Listed, SyncTable, pack_brief, write_table
 from husk.builder.store.workers import told_files
 from husk.builder.store.workers.told_files import open_told
 
@@ -20,7 +20,7 @@ BLOB = hashlib.sha256(TAR).hexdigest()
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    made = Table()
+    made = SyncTable()
     for path, brief in FILES.items():
         made.add(b"", path, bytes(32), pack_brief(brief))
     (tmp_path / BLOB).write_bytes(TAR)

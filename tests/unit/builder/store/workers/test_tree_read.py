@@ -6,7 +6,7 @@ from pathlib import Path
 from husk.builder.store.workers import tree_read
 from husk.builder.store.workers.rooted_tree import RootedTree
 from husk.builder.store.workers.tree_read import look, read
-from husk.storage.workers.answers import Entry, FileContent, Invalid, Looked, Missing
+from husk.storage.workers.answers import FileContent, FoundFile, Invalid, Looked, Missing
 
 
 def test_what_is_read_and_what_is_not(tmp_path: Path):
@@ -32,7 +32,7 @@ def test_what_is_seen(tmp_path: Path, monkeypatch):
     os.utime(tmp_path / "d/file", ns=(5, 7))
     (tmp_path / "way").symlink_to("/d")
     tree = RootedTree(str(tmp_path))
-    file = Entry(name="file", mode=0o100640, uid=os.getuid(), gid=os.getgid(), size=4, mtime_ns=7)
+    file = FoundFile(name="file", mode=0o100640, uid=os.getuid(), gid=os.getgid(), size=4, mtime_ns=7)
     assert look(tree, "/way/file", inside=False) == Looked([file])
     followed = look(tree, "/d/link", inside=False)
     assert isinstance(followed, Looked)

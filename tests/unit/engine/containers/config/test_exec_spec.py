@@ -6,7 +6,7 @@ from husk.engine.containers.config import exec_spec
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
 from husk.errors import InvalidParameter
-from husk.runtime.spec.document import User
+from husk.runtime.spec.document import ProcessUser
 
 FIRST: dict[str, object] = {
     "args": ["sleep", "9"],
@@ -29,7 +29,7 @@ BOX = Container(
 )
 
 
-def plan(config: ExecConfig, user: User | None = None, size: list[int] | None = None) -> dict[str, object]:
+def plan(config: ExecConfig, user: ProcessUser | None = None, size: list[int] | None = None) -> dict[str, object]:
     return exec_spec.process(FIRST, BOX, exec_spec.complete(config, BOX), user, size, {"CAP_CHOWN", "CAP_SYS_ADMIN"})
 
 
@@ -42,7 +42,7 @@ def test_it_is_like_the_first_process():
 
 def test_the_requests_own_words_win():
     config = ExecConfig(cmd=["x"], env=["B=3", "C=4"], working_dir="/there", tty=True, console_size=[2, 3])
-    spec = plan(config, User(5, 6, (6, 7)))
+    spec = plan(config, ProcessUser(5, 6, (6, 7)))
     assert spec["cwd"] == "/there"
     env = spec["env"]
     assert isinstance(env, list) and {"A=1", "B=3", "C=4", "TERM=xterm", "HOSTNAME=h"} <= set(env)

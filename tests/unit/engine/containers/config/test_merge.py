@@ -4,15 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from husk.config import ContainerDefaults
-from husk.config import Ulimit as DaemonUlimit
+from husk.config import DefaultUlimit as DaemonUlimit
 from husk.engine.containers.config.merge import command, complete_host_config, inherit, merge_config
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, Ulimit
 from husk.errors import InvalidParameter
 from husk.runtime.spec.host_facts import HostFacts
 from tests.support.but import but
 
-HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="")
+HOST = EngineHost(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="", conmon_path="")
 HOST_V1 = replace(HOST, limits=HostFacts(cgroup_mode="v1"))
 
 
@@ -98,7 +98,7 @@ def test_without_cgroup_v2_the_cgroup_namespace_is_the_host_s() -> None:
     ],
 )
 def test_who_is_privileged_on_cgroup_v1_sees_the_host_s_groups(
-    privileged: bool, asked: str, on: Host, expected: str
+    privileged: bool, asked: str, on: EngineHost, expected: str
 ) -> None:
     config = HostConfig(privileged=privileged, cgroupns_mode=asked)
     daemon = ContainerDefaults(default_cgroupns_mode="private")

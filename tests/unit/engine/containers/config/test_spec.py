@@ -17,12 +17,12 @@ from husk.engine.containers.config.spec import (
     rootfs_propagation,
     tmpfs,
 )
-from husk.engine.host import Host
+from husk.engine.host import EngineHost
 from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.seccomp.precompiled import ANNOTATION, STAND_IN
-from husk.runtime.spec.document import ContainerSpec, Rlimit, User
+from husk.runtime.spec.document import ProcessUser, Rlimit, RuntimeContainer
 from husk.runtime.spec.host_facts import HostFacts
 from tests.support.but import but
 from tests.unit.engine.records import container
@@ -34,13 +34,13 @@ PATHS = ContainerPaths(
     resolv_conf=Path("/d/resolv.conf"),
     cgroup="/husk/x",
 )
-HOST = Host(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="/sbin/tini", conmon_path="")
+HOST = EngineHost(limits=HostFacts(), machine="x86_64", default_runtime="crun", init_path="/sbin/tini", conmon_path="")
 
 
 def planned(
     config: ContainerConfig | None = None, host_config: HostConfig | None = None, extras: Extras = NO_EXTRAS
-) -> ContainerSpec:
-    spec, warnings = plan(container(config=config, host_config=host_config), PATHS, User(), HOST, extras)
+) -> RuntimeContainer:
+    spec, warnings = plan(container(config=config, host_config=host_config), PATHS, ProcessUser(), HOST, extras)
     assert warnings == []
     return spec
 
@@ -155,7 +155,7 @@ def test_the_rest_goes_through() -> None:
 
 def test_what_the_host_cannot_give_is_a_warning() -> None:
     poor = replace(HOST, limits=HostFacts(controllers=frozenset()))
-    _, warnings = plan(container(host_config=HostConfig(memory=10**8)), PATHS, User(), poor)
+    _, warnings = plan(container(host_config=HostConfig(memory=10**8)), PATHS, ProcessUser(), poor)
     assert any("memory limit" in warning for warning in warnings)
 
 

@@ -25,11 +25,11 @@ from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import Value
 from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
 from husk.swarm.node.remote_assignments import RemoteAssignments
-from husk.swarm.node.runner import Runner
+from husk.swarm.node.runner import TaskRunner
 from husk.swarm.port.assignment_messages import HeartbeatReply, Report, encoded
 from husk.swarm.port.dispatch import DispatchCalls, DispatchHandlers
 from husk.swarm.port.managers import Managers
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.support.cluster_port import PortedSwarm
 from tests.support.free_ports import free_port
@@ -48,7 +48,7 @@ class Worker:
         self.containers = FakeContainers(self.events)
         self.channel = ManagerChannel(calls)
         self.assignments = RemoteAssignments(self.channel, lambda *ids: self.agent.wake(*ids), self._told_all)
-        self.runner = Runner(
+        self.runner = TaskRunner(
             assignments=self.assignments,
             containers=cast(Containers, self.containers),
             images=Mock(),
@@ -210,7 +210,7 @@ async def test_a_worker_that_no_manager_hears_tries_again_soon(ported: Ported) -
     await worker.pulse.close()
     await worker.calls.leave(5.0)
     assert set(ported.beats.known) <= {"b"}
-    worker.managers.know([Endpoint("127.0.0.1", free_port())])
+    worker.managers.know([HostPort("127.0.0.1", free_port())])
     await worker.managers.close()
     assert [await worker.pulse.beat() for _ in range(4)] == [SECOND, 2 * SECOND, 4 * SECOND, PERIOD]
     assert worker.pulse.trouble and not worker.pulse.removed and not worker.removed

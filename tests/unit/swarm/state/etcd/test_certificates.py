@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.swarm.state.etcd.certificates import Certificates, tls_context
+from husk.swarm.state.etcd.certificates import CertificateFiles, tls_context
 from tests.support.certificates import Authority
 
 
 def test_certificates(tmp_path: Path):
     pair = Authority(tmp_path).issue("client")
-    good = Certificates(Path(pair.ca), Path(pair.cert), Path(pair.key))
+    good = CertificateFiles(Path(pair.ca), Path(pair.cert), Path(pair.key))
     context = tls_context(good)
     assert context.verify_mode == ssl.CERT_REQUIRED and context.check_hostname
     other = Authority(tmp_path / "other").issue("client")

@@ -20,10 +20,10 @@ from husk.swarm.state.etcd.messages import (
     MemberMessage,
     MemberRequest,
 )
-from husk.text.endpoints import Endpoint
+from husk.text.endpoints import HostPort
 
 FIRST = MemberMessage(id=1, name="one", peer_urls=["https://192.0.2.1:2380"])
-NEW = Endpoint("192.0.2.2", 2380)
+NEW = HostPort("192.0.2.2", 2380)
 
 
 class FakeEtcd:
@@ -70,11 +70,11 @@ def refused(told: str) -> GrpcError:
 async def test_a_member_learns_and_votes_then(etcd: FakeEtcd) -> None:
     there = Members(cast(EtcdChannel, etcd))
     etcd.errors = [refused("too many learner members in cluster")]
-    assert await there.add(NEW) == {"one": Endpoint("192.0.2.1", 2380)}
+    assert await there.add(NEW) == {"one": HostPort("192.0.2.1", 2380)}
     assert await there.listing() == [
-        KnownMember(1, "one", Endpoint("192.0.2.1", 2380), False), KnownMember(2, "", NEW, True)
+        KnownMember(1, "one", HostPort("192.0.2.1", 2380), False), KnownMember(2, "", NEW, True)
     ]  # fmt: skip
-    assert await there.add(NEW) == {"one": Endpoint("192.0.2.1", 2380)} and etcd.asked.count("MemberAdd") == 2
+    assert await there.add(NEW) == {"one": HostPort("192.0.2.1", 2380)} and etcd.asked.count("MemberAdd") == 2
     etcd.errors = [refused("can only promote a learner member which is in sync with leader")]
     await there.promote(NEW)
     await there.promote(NEW)
