@@ -47,6 +47,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "steps": (),
     "network": (),
     "contexts": (),
+    "hostile_builds": (),
     "dashboard": (),
     "swarm": (),
 }

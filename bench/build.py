@@ -88,7 +88,7 @@ class Door:
         self.engine = engine
         self.kind = "BuildKit" if buildx else "classic"
         self._config = Path(tempfile.mkdtemp(prefix="hkb-cli-"))
-        self._environment = {
+        self.environment = {
             **os.environ,
             "DOCKER_HOST": f"unix://{engine.socket}",
             "DOCKER_CONFIG": str(self._config),
@@ -131,7 +131,7 @@ class Door:
     def _client(self, context: Path, *options: str, host: Path | None = None) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             ["docker", "build", "-q", "-t", "bench", *options, str(context)],
-            env=self._environment | ({"DOCKER_HOST": f"unix://{host}"} if host else {}),
+            env=self.environment | ({"DOCKER_HOST": f"unix://{host}"} if host else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import hpack
@@ -41,7 +42,7 @@ def http1(chance: random.Random) -> bytes:
 @cache
 def _methods() -> Sequence[str]:
     """The calls that the daemon answers."""
-    nobody: Any = object()
+    nobody: Any = SimpleNamespace(kept=None)
     found = [*Control(nobody, nobody).methods, *Gateway(nobody, nobody).methods, *_OTHERS]
     return sorted(found, key=lambda path: path.partition("LLBBridge")[1] + path)
 

@@ -252,7 +252,7 @@ class _Channel(EtcdChannel):
 
 
 class _Connection:
-    """From a client to one member, as `husk.rpc.grpc.connection.Connection`."""
+    """From a client to one member, as `husk.rpc.grpc.connection.GrpcConnection`."""
 
     def __init__(self, etcd: Etcd, host: Host, member: Host, process: Process) -> None:
         self._etcd = etcd

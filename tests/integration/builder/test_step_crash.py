@@ -20,13 +20,13 @@ _STEP = """
 import asyncio, sys
 from pathlib import Path
 from husk.config import Config
-from husk.builder.graph.operations import Mount
+from husk.builder.graph.operations import ExecMount
 from tests.support.steps import cache, open_bench
 
 async def main():
     config = Config(data_root=Path(sys.argv[1]), exec_root=Path(sys.argv[2]), bip=sys.argv[3])
     async with open_bench(config) as bench:
-        mounts = [cache("/cache"), Mount(target="/out", output=1)]
+        mounts = [cache("/cache"), ExecMount(target="/out", output=1)]
         script = "echo here > /cache/file; (sleep 600; true) & touch /out/up; sleep 600"
         await bench.run("sh", "-c", script, mounts=mounts, cgroup_parent=sys.argv[4])
 

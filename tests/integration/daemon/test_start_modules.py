@@ -13,7 +13,7 @@ from pathlib import Path
 import husk.cli
 from husk.cli.flags import plain
 from husk.cli.start import start
-from husk.config.load import ConfigSource
+from husk.config.load import SettingsSource
 from husk.config.settings import from_flags
 import husk.daemon, husk.observe.log
 from husk.composition import Engine
@@ -22,11 +22,11 @@ async def main(root):
     (root / "daemon.json").write_text('{"labels": ["a=b"]}')
     given = plain(["--data-root", str(root / "d"), "--exec-root", str(root / "r"), "--bridge", "none"])
     del given["config-file"], given["validate"]
-    config = ConfigSource(from_flags(given), root / "daemon.json").load()
+    config = SettingsSource(from_flags(given), root / "daemon.json").load()
     husk.observe.log.set_up(config.log_level, config.log_format)
     async with Engine.open(config, 0, husk.daemon._load_edge) as engine:
-        from husk.api.edge.server import Edge
-        Edge(engine)
+        from husk.api.edge.server import ApiEdge
+        ApiEdge(engine)
         assert engine.swarm_state == "inactive"
         print("\\n".join(sorted(sys.modules)))
 
