@@ -325,6 +325,12 @@ def test_a_lost_workers_tasks_run_elsewhere_and_end_first_when_it_returns(pair: 
 def test_what_a_worker_started_and_could_tell_nobody_is_kept_by_its_next_daemon(pair: Pair) -> None:
     worker = pair.ids[1]
     pair.manager.docker("swarm", "update", "--dispatcher-heartbeat", "60s")  # it is not given up meanwhile
+    # The worker hears of that with its next heartbeat, and the first one of a daemon comes at once.
+    pair.worker.kill9()
+    pair.worker.start()
+    pair.create("first", 1, "--constraint", f"node.id=={worker}")
+    until(lambda: pair.homes("first") == [worker], "the worker is back")
+    pair.remove("first")
     pair.hosts.cut(pair.hosts[1], pair.hosts[0])
     try:
         pair.create("web", 1, "--constraint", f"node.id=={worker}")
