@@ -29,7 +29,8 @@ _PAUSE = 0.005
 # Husk gives memory of builds back when none has come for that long.
 _REST = 35
 _LONGEST_BUILD = 120
-MANY = 40_000
+# As many instructions as a Dockerfile may have, about.
+MANY = 9_900
 
 
 def inputs(scale: int) -> dict[str, tuple[str, int]]:
@@ -37,7 +38,7 @@ def inputs(scale: int) -> dict[str, tuple[str, int]]:
     many = MANY // scale
     doubling = "".join(f"ENV B={'$B' * 10}\n" for _ in range(9))
     long = "a" * 2500
-    names = " ".join(f"a{number}" for number in range(5 * many))
+    names = " ".join(f"a{number}" for number in range(20 * many))
     return {
         "five steps": (STEPS, 0),
         "ranges of ports": ("FROM busybox\n" + "EXPOSE 1-65535\n" * 100, 0),
@@ -51,7 +52,7 @@ def inputs(scale: int) -> dict[str, tuple[str, int]]:
         "many stages": ("".join(f"FROM scratch AS s{number}\n" for number in range(many)), 0),
         "many names to copy": (f"FROM busybox\nCOPY {names} /\n", 0),
         "many triggers": ("FROM busybox\n" + "ONBUILD RUN true\n" * many, 0),
-        "many files": ("FROM busybox\nCOPY . /context/\n", many // 2),
+        "many files": ("FROM busybox\nCOPY . /context/\n", 2 * many),
     }
 
 

@@ -255,7 +255,7 @@ class ClassicProgress:
 
     def _done(self, step: _Step) -> None:
         shown = step.shown
-        behind = self._steps[self._current + 1 :][:1]
+        behind = self._steps[self._current + 1 : self._current + 2]
         triggered = any(one.shown.from_trigger for one in behind)
         if shown.keyword == "FROM":
             self._id = shown.base if shown.base_stage is None else self._ids.get(shown.base_stage, "")

