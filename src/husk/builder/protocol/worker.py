@@ -12,7 +12,7 @@ from husk.version import __version__
 SNAPSHOTTER = "org.mobyproject.buildkit.worker.snapshotter"
 """With this label buildx sends exports to archives, pushes and several platforms to a docker daemon."""
 HOST_GATEWAY = "org.mobyproject.buildkit.worker.moby.host-gateway-ip"
-"""What `--add-host name:host-gateway` means: clients look the address up themselves."""
+"""The address that `--add-host name:host-gateway` stands for: clients look it up themselves."""
 
 # What clients are told that we are as good as: some of them ask for versions before they use a feature.
 _VERSION = "v0.26.0"
