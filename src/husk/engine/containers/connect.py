@@ -74,7 +74,7 @@ class Connections:
         async with instance.lock:
             record = instance.record
             name = self._name(network, record, force)
-            if name == "host" and "host" in record.endpoints:
+            if name == "host" and "host" in record.endpoints and record.on_networks:
                 raise InvalidParameter(
                     "cannot disconnect container from host network - container was created in host network mode"
                 )
