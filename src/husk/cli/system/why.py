@@ -3,30 +3,17 @@
 import os
 
 from husk.cli.kit.place import HostChoice
-from husk.cli.system.diagnosis import ContainerFacts, Reason, explain
 from husk.client.address import resolve
 from husk.client.client import Client
 from husk.client.container import Container
-from husk.errors import HuskError, NotFound
-
-_LINES = 10
+from husk.client.diagnosis import Reason, examine, explain, last_lines
 
 
 async def why(engine: Client, name: str, place: HostChoice) -> tuple[list[Reason], list[str]]:
     """The reasons, and the container's last lines; NotFound where there is no such container."""
     container = await engine.containers.get(name)
-    try:
-        image = (await engine.images.get(str(container.attrs.get("Image") or container.image))).attrs
-    except NotFound:
-        image = None
-    facts = ContainerFacts(
-        container.attrs,
-        image,
-        await engine.info(),
-        [other.attrs for other in await engine.containers.list()],
-        gone(container, place),
-    )
-    return explain(facts), await _last_lines(container)
+    facts = await examine(engine, container)
+    return explain(facts._replace(gone=gone(container, place))), await last_lines(container)
 
 
 def gone(container: Container, place: HostChoice) -> list[str]:
@@ -36,10 +23,3 @@ def gone(container: Container, place: HostChoice) -> list[str]:
         return []
     binds = [each for each in container.attrs.get("Mounts") or () if each.get("Type") == "bind"]
     return [str(each["Source"]) for each in binds if not os.path.lexists(str(each.get("Source")))]
-
-
-async def _last_lines(container: Container) -> list[str]:
-    try:
-        return [line async for line in container.logs(tail=_LINES).lines()]
-    except HuskError:
-        return []  # a log driver that does not give back

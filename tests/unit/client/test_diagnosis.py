@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from husk.cli.system.diagnosis import ContainerFacts, Reason, explain
+from husk.client.diagnosis import ContainerFacts, Reason, explain
 
 HOST = {"Architecture": "x86_64"}
 IMAGE = {"Architecture": "amd64"}

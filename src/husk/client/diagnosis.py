@@ -1,11 +1,19 @@
-"""Reasons for which a container does not run. Pure rules from what the API tells to sentences, each with what to do."""
+"""Reasons for which a container does not run. The rules are pure: from what the API tells to sentences, each with what
+to do; `examine` asks the engine for what they need."""
 
 import re
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+from husk.client.client import Client
+from husk.client.container import Container
+from husk.errors import HuskError, NotFound
+
 Document = dict[str, Any]
+
+# Lines of a log that are shown beside the reasons.
+LAST_LINES = 10
 
 # Names of the same architecture, as kernels and images have them.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "i386": "386"}
@@ -30,6 +38,24 @@ class ContainerFacts(NamedTuple):
     others: Sequence[Document] = ()
     # Sources of bind mounts that are not there; only known where the engine is on this host.
     gone: Sequence[str] = ()
+
+
+async def examine(engine: Client, container: Container) -> ContainerFacts:
+    """Ask the engine all that tells how a container is."""
+    try:
+        image = (await engine.images.get(str(container.attrs.get("Image") or container.image))).attrs
+    except NotFound:
+        image = None
+    others = [other.attrs for other in await engine.containers.list()]
+    return ContainerFacts(container.attrs, image, await engine.info(), others)
+
+
+async def last_lines(container: Container, count: int = LAST_LINES) -> list[str]:
+    """The end of its log; nothing where the log driver does not give back what it was given."""
+    try:
+        return [line async for line in container.logs(tail=count).lines()]
+    except HuskError:
+        return []
 
 
 # What engines and runtimes say, and what it means.
