@@ -73,8 +73,8 @@ class Tab:
 
     async def sign_in(self, link: str) -> None:
         await self.page.goto(link)
-        await self.page.wait_for_url("**/containers")
-        self.root = urlsplit(self.page.url).path.removesuffix("/containers")
+        await self.page.wait_for_url("**/~*/")
+        self.root = urlsplit(self.page.url).path.removesuffix("/")
 
     @property
     def faults(self) -> list[str]:

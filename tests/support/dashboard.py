@@ -132,6 +132,9 @@ class Asker:
     async def post(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Page:
         return await asyncio.to_thread(self.browser.post, path, fields, **headers)
 
+    async def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Page:
+        return await asyncio.to_thread(self.browser.ask, method, path, body, headers)
+
 
 def token_in(page: Page) -> str:
     found = re.search(r'name="husk-csrf" content="([^"]+)"', page.text)

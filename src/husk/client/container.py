@@ -54,7 +54,7 @@ class Container(Thing):
     def image(self) -> str:
         """The image as it was named."""
         config = self.attrs.get("Config")
-        return str(config["Image"] if config else self.attrs.get("Image", ""))
+        return str((config or self.attrs).get("Image", ""))
 
     @property
     def labels(self) -> dict[str, str]:

@@ -112,7 +112,12 @@ def explain(facts: ContainerFacts) -> list[Reason]:
     """Reasons in the order in which a reader should look at them; `bad` ones keep it from running."""
     state = facts.container.get("State") or {}
     found = [*_error(state), *_architecture(facts), *_mounts(facts), *_ports(facts, state)]
-    return [*_state(facts.container, state), *found, *_exit(facts.container, state, bool(found)), *_health(state)]
+    return [
+        *_state(facts.container, state),
+        *found,
+        *_exit(facts.container, state, any(each.verdict == "bad" for each in found)),
+        *_health(state),
+    ]
 
 
 def _state(container: Document, state: Document) -> Iterator[Reason]:

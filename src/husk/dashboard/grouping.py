@@ -1,14 +1,19 @@
-"""Containers as people think of them: by Compose project or stack, and by service. Pure."""
+"""Containers as people think of them: by Compose project, stack or service of a swarm. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 _PROJECT, _STACK = "com.docker.compose.project", "com.docker.stack.namespace"
 _DEPENDS_ON = "com.docker.compose.depends_on"
-_SERVICES = ("com.docker.compose.service", "com.docker.swarm.service.name")
+_SWARM_SERVICE, _TASK = "com.docker.swarm.service.name", "com.docker.swarm.task.name"
+_SERVICES = ("com.docker.compose.service", _SWARM_SERVICE)
+_EXITED = re.compile(r"Exited \((\d+)\) ")
+_SHORT_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
+_AGE = re.compile(r"(?:About )?(\d+|an?) (second|minute|hour|day|week|month|year)s?")
 _HEALTH = re.compile(r"\((healthy|unhealthy|health: starting)\)")
 _OTHER_NAMES = {"127.0.0.1": "localhost", "[::1]": "localhost", "localhost": "127.0.0.1"}
 _SECURE_PORTS = (443, 8443, 9443)
@@ -19,6 +24,7 @@ class PortLink(msgspec.Struct, frozen=True):
 
     text: str
     url: str = ""
+    number: int = 0
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,23 +42,77 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     service: str = ""
     ports: tuple[PortLink, ...] = ()
     created: int = 0
+    # The labels, for who looks for one.
+    labels: str = ""
+    # `web.1`: a task of a swarm's service, whose container has a long name.
+    task: str = ""
+    # How many containers of this service have ended, where this one, the newest of them, stands for all.
+    ended: int = 0
 
     @property
     def runs(self) -> bool:
         return self.state in ("running", "paused", "restarting")
 
+    @property
+    def exit_code(self) -> int | None:
+        """The status of one that has ended."""
+        found = _EXITED.match(self.status)
+        return int(found[1]) if found else None
+
+    @property
+    def tone(self) -> str:
+        """The colour of its state: good, warn, bad or idle."""
+        if self.health == "unhealthy" or self.state == "dead" or self.exit_code:
+            return "bad"
+        if self.state in ("paused", "restarting", "removing") or self.health == "starting":
+            return "warn"
+        return "good" if self.state == "running" else "idle"
+
+    @property
+    def word(self) -> str:
+        """Its state in a word or two: `running`, `unhealthy`, `exited 3`."""
+        if self.exit_code is not None:
+            return f"exited {self.exit_code}"
+        return self.health if self.state == "running" and self.health else self.state
+
+    @property
+    def age(self) -> str:
+        """The time since it is so, in short: `47 s`; empty for one that never ran."""
+        found = _AGE.search(self.status)
+        if not found:
+            return ""
+        count = "1" if found[1].startswith("a") else found[1]
+        return f"{count} {_SHORT_UNITS[found[2]]}"
+
+    @property
+    def haystack(self) -> str:
+        """All that a search in a list looks at."""
+        ports = " ".join(port.text for port in self.ports)
+        return f"{self.name} {self.id[:12]} {self.image} {self.service} {ports} {self.labels}".lower()
+
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """The containers of one project; those of none have no name."""
+    """The containers of one project, stack or service; those of none have no name."""
 
     name: str
     rows: tuple[Row, ...]
-    # Those of a stack are started and ended by its services alone.
-    is_stack: bool = False
+    # `project`, `stack` or `service`; empty for containers of none. Those of the latter two are started and ended by
+    # the swarm alone.
+    kind: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name for pages."""
+        return f"{self.kind}-{self.name}" if self.name else "others"
 
     @property
     def is_project(self) -> bool:
-        return bool(self.name) and not self.is_stack
+        return self.kind == "project"
+
+    @property
+    def tone(self) -> str:
+        """The worst of its containers'."""
+        return next((tone for tone in ("bad", "warn", "good") if any(row.tone == tone for row in self.rows)), "idle")
 
     @property
     def alive(self) -> int:
@@ -63,20 +123,39 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         return sum(row.state == "running" for row in self.rows)
 
 
-def grouped(containers: Iterable[Mapping[str, Any]], hostname: str) -> list[Group]:
-    """Groups by name, those that belong to no project last; inside of each by service and name."""
-    groups: dict[tuple[str, bool], list[Row]] = {}
-    for attrs in containers:
-        project, stack = _label(attrs, (_PROJECT,)), _label(attrs, (_STACK,))
-        groups.setdefault((project or stack, not project and bool(stack)), []).append(row(attrs, hostname))
+def grouped(rows: Iterable[Row], kinds: Mapping[str, tuple[str, str]]) -> list[Group]:
+    """Put rows, in their order, into groups by name; those that belong to none come last.
+
+    `kinds` has the kind and the name of each row's group by the row's id, as `group_of` tells them.
+    """
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for each in rows:
+        groups.setdefault(kinds[each.id], []).append(each)
     return [
-        Group(
-            name=name,
-            is_stack=is_stack,
-            rows=tuple(sorted(groups[name, is_stack], key=lambda row: (row.service.lower(), row.name.lower()))),
-        )
-        for name, is_stack in sorted(groups, key=lambda key: (not key[0], key[0].lower(), key[1]))
+        Group(name=key[1], kind=key[0], rows=tuple(groups[key]))
+        for key in sorted(groups, key=lambda key: (not key[1], key[1].lower(), key[0]))
     ]
+
+
+def group_of(attrs: Mapping[str, Any]) -> tuple[str, str]:
+    """The kind and the name of the group that a container of the API's list belongs to; empty for none."""
+    for kind, label in (("project", _PROJECT), ("stack", _STACK), ("service", _SWARM_SERVICE)):
+        if name := _label(attrs, (label,)):
+            return kind, name
+    return "", ""
+
+
+def newest_failures(rows: Iterable[Row]) -> list[Row]:
+    """Leave of the ended tasks of each service of a swarm the newest alone, which then tells how many there are."""
+    ended: dict[str, list[Row]] = {}
+    left = []
+    for each in rows:
+        if each.task and not each.runs and each.state != "created":
+            ended.setdefault(each.service, []).append(each)
+        else:
+            left.append(each)
+    newest = (replace(max(each, key=lambda row: row.created), ended=len(each)) for each in ended.values())
+    return [*left, *newest]
 
 
 def in_order(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
@@ -114,6 +193,7 @@ def row(attrs: Mapping[str, Any], hostname: str) -> Row:
     """One container of the API's list."""
     status = str(attrs.get("Status") or "")
     found = _HEALTH.search(status)
+    task = _label(attrs, (_TASK,))
     return Row(
         id=str(attrs.get("Id", "")),
         name=str((attrs.get("Names") or [""])[0]).removeprefix("/"),
@@ -124,6 +204,8 @@ def row(attrs: Mapping[str, Any], hostname: str) -> Row:
         service=_label(attrs, _SERVICES),
         ports=ports(attrs.get("Ports") or (), hostname),
         created=int(attrs.get("Created") or 0),
+        labels=" ".join(f"{name}={value}" for name, value in (attrs.get("Labels") or {}).items()),
+        task=task.rpartition(".")[0] or task,
     )
 
 
@@ -136,7 +218,7 @@ def ports(published: Iterable[Mapping[str, Any]], hostname: str) -> tuple[PortLi
             continue
         scheme = "https" if inner in _SECURE_PORTS else "http"
         url = f"{scheme}://{_reached(str(each.get('IP') or ''), hostname)}:{outer}/" if kind == "tcp" else ""
-        links.setdefault((outer, inner, kind), PortLink(f"{outer}→{inner}/{kind}", url))
+        links.setdefault((outer, inner, kind), PortLink(f"{outer}→{inner}/{kind}", url, outer))
     return tuple(links[key] for key in sorted(links))
 
 

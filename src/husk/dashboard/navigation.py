@@ -11,6 +11,7 @@ class SitePart(NamedTuple):
 
 
 NAVIGATION: tuple[SitePart, ...] = (
+    SitePart("/", "Overview"),
     SitePart("/containers", "Containers"),
     SitePart("/images", "Images"),
     SitePart("/volumes", "Volumes"),

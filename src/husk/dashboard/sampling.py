@@ -57,7 +57,8 @@ class Measured(msgspec.Struct):
     """The measurements of one container: the newest, and those that are kept for its charts."""
 
     now: UsageSample
-    last: Stats
+    # What the next measurement is compared with; nothing for the sum of all containers.
+    last: Stats | None
     kept: deque[UsageSample]
     # Points of its small charts, ready for pages.
     sparks: Mapping[str, str] = {}
@@ -88,6 +89,11 @@ class Sampler:
 
     def measured(self, container: str) -> "Measured | None":
         return self._known.get(container)
+
+    def level(self, container: str, kind: str) -> float | None:
+        """The use of one kind by a container now, as its small chart shows it; None where that is not known."""
+        found = self._known.get(container)
+        return level(found.now, kind) if found else None
 
     def history(self, container: str) -> list[UsageSample]:
         """The last hour, oldest first."""
@@ -129,7 +135,7 @@ class Sampler:
     async def _measure(self, everything: bool) -> None:
         running = {each.id: each for each in await self._engine.containers.list()}
         if everything:
-            for gone in self._known.keys() - running.keys():
+            for gone in self._known.keys() - running.keys() - {ALL}:
                 del self._known[gone]
         wanted = (
             list(running.values())
@@ -138,6 +144,8 @@ class Sampler:
         )
         found = await asyncio.gather(*(self._one(each) for each in wanted[:_MOST_CONTAINERS]))
         samples = {identifier: sample for identifier, sample in found if sample is not None}
+        if everything:
+            samples[ALL] = self._keep(ALL, together(samples.values()), None)
         for queue, which in self._watched.items():
             told = samples if which == ALL else {which: samples[which]} if which in samples else None
             # Who does not read gets the next ones.
@@ -151,15 +159,18 @@ class Sampler:
             except HuskError:
                 return container.id, None  # it has ended meanwhile
         known = self._known.get(container.id)
-        now = sample(found, known.last if known else None)
+        return container.id, self._keep(container.id, sample(found, known.last if known else None), found)
+
+    def _keep(self, name: str, now: UsageSample, last: Stats | None) -> UsageSample:
+        known = self._known.get(name)
         if known is None:
-            known = self._known[container.id] = Measured(now, found, deque(maxlen=KEPT))
+            known = self._known[name] = Measured(now, last, deque(maxlen=KEPT))
             known.keep(now)
         else:
-            known.now, known.last = now, found
+            known.now, known.last = now, last
             if now.time - known.kept[-1].time >= _BETWEEN:
                 known.keep(now)
-        return container.id, now
+        return now
 
 
 def sample(now: Stats, before: Stats | None) -> UsageSample:
@@ -182,6 +193,26 @@ def sample(now: Stats, before: Stats | None) -> UsageSample:
     )
 
 
+def together(samples: Iterable[UsageSample]) -> UsageSample:
+    """Sum what containers use. What is not known of one yet counts nothing."""
+    found = list(samples)
+
+    def summed(name: str) -> float:
+        return round(sum(getattr(each, name) or 0 for each in found), 2)
+
+    return UsageSample(
+        time=time.time(),
+        cpu=summed("cpu"),
+        memory=int(summed("memory")),
+        limit=int(summed("limit")),
+        received=summed("received"),
+        sent=summed("sent"),
+        read=summed("read"),
+        written=summed("written"),
+        pids=int(summed("pids")),
+    )
+
+
 def _rate(now: int, before: int, seconds: float) -> float:
     """Counters of a container that was started again begin anew."""
     return round(max(0, now - before) / seconds, 1)
@@ -196,14 +227,15 @@ def series(samples: Iterable[UsageSample]) -> Mapping[str, list[list[Any]]]:
 
 def points(samples: Iterable[UsageSample], kind: str) -> str:
     """The points of a small chart, as `stats.js` takes them from a page."""
-    found = []
-    for each in samples:
-        value = {
-            "cpu": each.cpu,
-            "memory": each.memory,
-            "network": None if each.received is None or each.sent is None else each.received + each.sent,
-            "disk": None if each.read is None or each.written is None else each.read + each.written,
-        }[kind]
-        if value is not None:
-            found.append(f"{value:g}")
-    return " ".join(found)
+    levels = (level(each, kind) for each in samples)
+    return " ".join(f"{each:g}" for each in levels if each is not None)
+
+
+def level(sample: UsageSample, kind: str) -> float | None:
+    """The use of one kind in one number: of the network and the disk, both directions together."""
+    if kind == "cpu":
+        return sample.cpu
+    if kind == "memory":
+        return sample.memory
+    one, other = (sample.received, sample.sent) if kind == "network" else (sample.read, sample.written)
+    return None if one is None or other is None else one + other

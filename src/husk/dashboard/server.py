@@ -47,7 +47,7 @@ PAGE_TIME = 20.0
 CHANGE_TIME = 600.0
 _GRACE = 2.0
 # What somebody who signs in sees first.
-_FIRST = ("base.html", "signed_in.html", "containers.html")
+_FIRST = ("base.html", "signed_in.html", "overview.html")
 _NOBODY = BrowserSession(digest=b"", place="", peer="", csrf="", begun=0.0, used=0.0)
 
 

@@ -59,6 +59,8 @@ class BrowserSession(msgspec.Struct, kw_only=True):
     used: float
     streams: int = 0
     notices: list[Notice] = []
+    # What the person chose to see: the order and the filter of a list by its path, and the colours of all pages.
+    choices: dict[str, str] = {}
     strayed: bool = False
 
     @property

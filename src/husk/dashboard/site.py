@@ -9,6 +9,7 @@ from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.dashboard.assets import Assets
 from husk.dashboard.buildkit import BuildKit
+from husk.dashboard.finding import SearchIndex
 from husk.dashboard.guard import Guard
 from husk.dashboard.live import Live
 from husk.dashboard.rendering import Renderer
@@ -63,6 +64,7 @@ class Site:
         self.transfers = LayerTransfers(engine, self.tasks, self.live)
         self.room = Room(engine, self.tasks, self.live)
         self.sampler = Sampler(engine, self.tasks)
+        self.index = SearchIndex(engine)
 
     @cached_property
     def buildkit(self) -> BuildKit:

@@ -1,7 +1,7 @@
 """One request, in the words of a page: who asks, what for, and how to answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import quote
@@ -78,27 +78,49 @@ class Visit:
         values["notices"] = self.session.take_notices()
         return self.document(self.site.renderer.page(template, values), HTML, status)
 
-    def confirm(self, question: str, *, details: str = "", verb: str, back: str, **inputs: object) -> Response:
-        """Ask before what cannot be undone: a form that posts to this same path, with `inputs` to choose from.
+    def confirm(
+        self,
+        question: str,
+        *,
+        details: str = "",
+        verb: str,
+        back: str,
+        to: str = "",
+        kept: Iterable[tuple[str, str]] = (),
+        inputs: Mapping[str, str] = {},
+    ) -> Response:
+        """Ask before what cannot be undone: a form that posts to this same path or `to` another, with `inputs` to
+        choose from.
 
         The inputs are truths (a box to tick); their names are those of the form's fields, their values the labels.
+        Fields that are `kept` go with the form as they are.
         """
-        return self.page("confirm.html", question=question, details=details, verb=verb, back=back, inputs=inputs)
+        return self.page(
+            "confirm.html",
+            question=question,
+            details=details,
+            verb=verb,
+            back=back,
+            to=to or self.path,
+            kept=tuple(kept),
+            inputs=inputs,
+        )
 
-    def redirect(self, path: str, notice: str = "") -> Response:
-        """Show another page next, with a line that tells what was done. Our script is told the line alone."""
+    def redirect(self, path: str, notice: str = "", *, bad: bool = False) -> Response:
+        """Show another page next, with a line that tells what was done, or what of it failed. Our script is told the
+        line alone."""
         path = self.session.root + path
         if self.wants_json:
-            return self.json({"message": notice, "next": path})
+            return self.json({"message": notice, "next": path, "bad": bad})
         if notice:
-            self.session.notify(notice)
+            self.session.notify(notice, bad)
         return Response(303, b"", fields({**self.site.headers, "Location": quote(path, safe="/?&=%~,:+@#")}))
 
-    def back(self, default: str, notice: str = "") -> Response:
+    def back(self, default: str, notice: str = "", *, bad: bool = False) -> Response:
         """As `redirect`, to where the form says that it was, if that is a page of ours."""
         wanted = self.form.get("next")
         ours = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-        return self.redirect(wanted if ours else default, notice)
+        return self.redirect(wanted if ours else default, notice, bad=bad)
 
     def json(self, document: object, status: int = 200) -> Response:
         return self.document(msgspec.json.encode(document), "application/json", status)
@@ -155,11 +177,13 @@ class Visit:
             "csrf": self.session.csrf,
             "signed_in": bool(self.session.digest),
             "read_only": self.site.read_only,
+            "theme": self.session.choices.get("theme", ""),
             "navigation": NAVIGATION,
             "root": self.session.root,
             "path": self.path,
             "version": self.site.version,
             "notices": (),
+            "searched": "",
             "hostname": self.hostname,
         }
 

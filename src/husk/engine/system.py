@@ -84,6 +84,7 @@ class System:
         """`trouble` is what keeps changes from being written at present, if anything does."""
         self._trouble = trouble
         self._host = host
+        self._data_root = config.data_root
         self._facts = _gather(config, host, runtimes)
         self._components: tuple[Component, ...] | None = None
         self._features: dict[tuple[str, ...], str] = {}
@@ -104,6 +105,11 @@ class System:
         """Return a warning of the trouble that there is at this moment, if there is any."""
         trouble = self._trouble()
         return [f"WARNING: {trouble}: changes are refused until there is room; removing works"] if trouble else []
+
+    async def disk(self) -> tuple[int, int]:
+        """The size of the disk that the data root is on, and the bytes of it that are free."""
+        found = await asyncio.to_thread(os.statvfs, self._data_root)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     async def components(self) -> tuple[Component, ...]:
         """The programs beside the engine, asked once for their versions."""

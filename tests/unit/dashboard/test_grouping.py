@@ -2,7 +2,16 @@ from typing import Any
 
 import pytest
 
-from husk.dashboard.grouping import PortLink, grouped, in_order, ports, row
+from husk.dashboard.grouping import (
+    Group,
+    PortLink,
+    group_of,
+    grouped,
+    in_order,
+    newest_failures,
+    ports,
+    row,
+)  # fmt: skip
 
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 
@@ -12,27 +21,68 @@ def container(name: str, project: str = "", service: str = "", state: str = "run
     return {"Id": name * 3, "Names": [f"/{name}"], "State": state, "Labels": labels, "Image": "busybox", **more}
 
 
+def groups(*containers: dict[str, Any]) -> list[Group]:
+    rows = [row(each, "localhost") for each in containers]
+    return grouped(rows, {str(each["Id"]): group_of(each) for each in containers})
+
+
+def task(name: str, slot: int, state: str = "running", **more: Any) -> dict[str, Any]:
+    labels = {"com.docker.swarm.service.name": name, "com.docker.swarm.task.name": f"{name}.{slot}.{'x' * 25}"}
+    return {"Id": str(more), "Names": [f"/{name}.{slot}.{'x' * 25}"], "State": state, "Labels": labels, **more}
+
+
 def test_projects_come_by_name_and_the_rest_last() -> None:
-    found = grouped([container("x"), container("b", "shop"), container("a", "Blog")], "localhost")
+    found = groups(container("x"), container("b", "shop"), container("a", "Blog"))
     assert [group.name for group in found] == ["Blog", "shop", ""]
+    assert [group.id for group in found] == ["project-Blog", "project-shop", "others"]
 
 
-def test_services_of_a_project_stand_together() -> None:
-    found = grouped([container("web-2", "p", "web"), container("db-1", "p", "db"), container("web-1", "p", "web")], "h")
-    assert [row.name for row in found[0].rows] == ["db-1", "web-1", "web-2"]
-    assert [row.service for row in found[0].rows] == ["db", "web", "web"]
+def test_a_group_keeps_the_order_of_its_rows() -> None:
+    [found] = groups(container("web-2", "p", "web"), container("db-1", "p", "db"))
+    assert [(row.name, row.service) for row in found.rows] == [("web-2", "web"), ("db-1", "db")]
 
 
-def test_a_group_counts_what_runs() -> None:
-    found = grouped([container("a"), container("b", state="exited"), container("c", state="paused")], "h")
-    assert found[0].running == 1
-    assert [row.runs for row in found[0].rows] == [True, False, True]
+def test_a_group_counts_what_runs_and_is_as_bad_as_its_worst() -> None:
+    [found] = groups(container("a"), container("b", state="exited"), container("c", state="paused"))
+    assert (found.running, found.alive, found.tone) == (1, 2, "warn")
+    assert [row.runs for row in found.rows] == [True, False, True]
+    [found] = groups(container("a"), container("b", state="exited", Status="Exited (2) 3 hours ago"))
+    assert found.tone == "bad"
 
 
-def test_tasks_of_a_stack_are_grouped_by_it() -> None:
-    labels = {"com.docker.stack.namespace": "shop", "com.docker.swarm.service.name": "shop_web"}
-    [group] = grouped([{"Id": "1", "Names": ["/t"], "State": "running", "Labels": labels}], "h")
-    assert (group.name, group.rows[0].service) == ("shop", "shop_web")
+def test_tasks_are_grouped_by_their_stack_or_their_service() -> None:
+    stack = {"com.docker.stack.namespace": "shop", "com.docker.swarm.service.name": "shop_web"}
+    [group] = groups({"Id": "1", "Names": ["/t"], "State": "running", "Labels": stack})
+    assert (group.kind, group.name, group.rows[0].service) == ("stack", "shop", "shop_web")
+    [group] = groups(task("web", 1))
+    assert (group.kind, group.name, group.is_project, group.rows[0].task) == ("service", "web", False, "web.1")
+
+
+def test_of_tasks_that_have_ended_the_newest_stands_for_all() -> None:
+    ended = [task("bad", n, "exited", Status=f"Exited (1) {n} hours ago", Created=9 - n) for n in (1, 2, 3)]
+    found = newest_failures(row(each, "h") for each in (*ended, task("bad", 1), container("x", state="exited")))
+    assert [(each.task, each.state, each.ended) for each in found] == [
+        ("bad.1", "running", 0), ("", "exited", 0), ("bad.1", "exited", 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "word", "age", "tone"),
+    [
+        ("running", "Up 47 seconds", "running", "47 s", "good"),
+        ("running", "Up About an hour (healthy)", "healthy", "1 h", "good"),
+        ("running", "Up 2 days (unhealthy)", "unhealthy", "2 d", "bad"),
+        ("running", "Up 1 second (health: starting)", "starting", "1 s", "warn"),
+        ("exited", "Exited (3) 5 minutes ago", "exited 3", "5 min", "bad"),
+        ("exited", "Exited (0) 2 weeks ago", "exited 0", "2 w", "idle"),
+        ("created", "Created", "created", "", "idle"),
+        ("restarting", "Restarting (1) 4 seconds ago", "restarting", "4 s", "warn"),
+        ("dead", "Dead", "dead", "", "bad"),
+    ],
+)
+def test_a_state_is_a_word_an_age_and_a_colour(state: str, status: str, word: str, age: str, tone: str) -> None:
+    found = row(container("a", state=state, Status=status), "h")
+    assert (found.word, found.age, found.tone) == (word, age, tone)
 
 
 def test_health_is_read_out_of_the_status() -> None:
@@ -49,7 +99,7 @@ def test_health_is_read_out_of_the_status() -> None:
 def test_a_port_is_one_link_by_the_name_that_the_browser_uses() -> None:
     bound = {"PrivatePort": 80, "PublicPort": 8080, "Type": "tcp"}
     assert ports([{**bound, "IP": "0.0.0.0"}, {**bound, "IP": "::"}], "box.example") == (
-        PortLink("8080→80/tcp", "http://box.example:8080/"),
+        PortLink("8080→80/tcp", "http://box.example:8080/", 8080),
     )
 
 
@@ -72,25 +122,23 @@ def test_a_port_of_the_loopback_has_another_name_than_the_dashboard(address: str
 
 def test_a_port_of_one_address_leads_there() -> None:
     assert ports([{"IP": "::1", "PrivatePort": 443, "PublicPort": 4430, "Type": "tcp"}], "h") == (
-        PortLink("4430→443/tcp", "https://[::1]:4430/"),
+        PortLink("4430→443/tcp", "https://[::1]:4430/", 4430),
     )
 
 
 def test_what_no_browser_speaks_is_no_link_and_what_is_not_published_is_not_shown() -> None:
     told = [{"PrivatePort": 53, "PublicPort": 5353, "Type": "udp", "IP": "0.0.0.0"}, {"PrivatePort": 9, "Type": "tcp"}]
-    assert ports(told, "h") == (PortLink("5353→53/udp"),)
+    assert ports(told, "h") == (PortLink("5353→53/udp", number=5353),)
 
 
 def test_a_container_without_anything_is_shown() -> None:
-    assert grouped([{"Id": "abc"}], "h")[0].rows[0].name == ""
+    assert groups({"Id": "abc"})[0].rows[0].name == ""
 
 
 def test_a_project_and_a_stack_of_one_name_are_two_groups() -> None:
     stack = {"Id": "1", "Names": ["/t"], "State": "running", "Labels": {"com.docker.stack.namespace": "shop"}}
-    found = grouped([stack, container("a", "shop")], "h")
-    assert [(group.name, group.is_stack, group.is_project) for group in found] == [
-        ("shop", False, True), ("shop", True, False),
-    ]  # fmt: skip
+    found = groups(stack, container("a", "shop"))
+    assert [(group.name, group.kind) for group in found] == [("shop", "project"), ("shop", "stack")]
 
 
 def test_what_others_depend_on_comes_first() -> None:

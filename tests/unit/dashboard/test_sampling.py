@@ -8,7 +8,7 @@ from husk.client.client import Client
 from husk.client.stats import stats
 from husk.dashboard import sampling
 from husk.dashboard.live import Message
-from husk.dashboard.sampling import ALL, KEPT, Sampler, UsageSample, points, sample, series
+from husk.dashboard.sampling import ALL, KEPT, Sampler, UsageSample, points, sample, series, together
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import until_async
 
@@ -47,6 +47,14 @@ def test_points_of_charts() -> None:
     assert series(kept)["cpu"] == [[1.0, None], [2.0, 1.5]]
 
 
+def test_what_all_use_together() -> None:
+    one = UsageSample(1.0, None, 10, 20, None, 1.0, None, None, 1)
+    other = UsageSample(2.0, 1.5, 30, 40, 1.0, 2.0, 3.0, 4.0, 2)
+    both = together([one, other])
+    assert (both.cpu, both.memory, both.sent, both.written, both.pids) == (1.5, 40, 3.0, 4.0, 3)
+    assert together([]).cpu == 0
+
+
 @pytest.fixture
 async def engine() -> FakeEngine:
     found = FakeEngine()
@@ -69,7 +77,7 @@ async def test_what_somebody_looks_at_is_measured_and_kept(engine: FakeEngine, m
                 name, told = await one.get()
                 assert name == "stats" and isinstance(told, dict) and list(told) == ["a"]
                 _, told = await everything.get()
-                assert isinstance(told, dict) and set(told) == {"a", "b"}
+                assert isinstance(told, dict) and set(told) == {"a", "b", ALL}
         await until_async(lambda: sampler.latest("a"), "a sample")
         assert 1 <= len(sampler.history("a")) <= KEPT
         known = sampler.measured("a")

@@ -39,6 +39,7 @@ async def info(call: Call) -> Answer:
         engine.swarm.node_role.standing() if engine.swarm_state == "active/worker" else None,
         await engine.system.features() if call.version >= views.WITH_RUNTIME_STATUS else None,
         engine.swarm.trouble if engine.swarm_state == "active/manager" else "",
+        disk=await engine.system.disk(),
     )
     return call.json(views.info_for(call.version, document))
 

@@ -78,6 +78,9 @@ def version_document(
     )
 
 
+_SPACE = ("Data Space Total", "Data Space Available")
+
+
 def info_document(
     facts: DaemonInfo,
     config: Config,
@@ -89,6 +92,8 @@ def info_document(
     standing: "Standing | None" = None,
     features: Mapping[str, str] | None = None,
     trouble: str = "",
+    *,
+    disk: tuple[int, int] = (0, 0),
 ) -> SystemInfo:
     states = Counter(container.state.status for container in containers)
     running = states["running"] + states["restarting"]
@@ -102,7 +107,12 @@ def info_document(
         containers_stopped=len(containers) - running - states["paused"],
         images=images,
         driver=STORAGE_DRIVER,
-        driver_status=[["Backing Filesystem", facts.backing_filesystem], ["Supports d_type", "true"]],
+        driver_status=[
+            ["Backing Filesystem", facts.backing_filesystem],
+            ["Supports d_type", "true"],
+            # In the words of dockerd's drivers that know it.
+            *([name, f"{count / 1e9:.1f} GB"] for name, count in zip(_SPACE, disk, strict=True)),
+        ],
         plugins=PluginsInfo(
             volume=["local"],
             network=["bridge", "host", "ipvlan", "macvlan", "null", "overlay"],

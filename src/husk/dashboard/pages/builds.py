@@ -64,7 +64,7 @@ async def ask_prune(visit: Visit) -> Answer:
         "The next builds take longer.",
         verb="Remove",
         back="/builds/cache",
-        all="Also what images of this engine share",
+        inputs={"all": "Also what images of this engine share"},
     )
 
 

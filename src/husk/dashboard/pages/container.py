@@ -1,9 +1,10 @@
 """One container: what it is, uses, has in its environment, and runs."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from husk.api.http.response import Answer
 from husk.client.container import Container
+from husk.client.diagnosis import Reason, examine, explain, last_lines
 from husk.dashboard.grouping import PortLink, ports
 from husk.dashboard.router import page
 from husk.dashboard.sampling import series
@@ -48,11 +49,13 @@ async def overview(visit: Visit) -> Answer:
     container = await found(visit)
     attrs = without_secrets(container.attrs) if visit.site.read_only else container.attrs
     config, host = attrs.get("Config") or {}, attrs.get("HostConfig") or {}
+    why = await _why(visit, container, attrs)
     return shown(
         visit,
         container,
         "container.html",
         "",
+        why=why,
         attrs=attrs,
         config=config,
         host=host,
@@ -63,6 +66,50 @@ async def overview(visit: Visit) -> Answer:
         labels=sorted(visit.values(container.labels).items()),
         sample=visit.site.sampler.latest(container.id),
     )
+
+
+class LastCheck(NamedTuple):
+    """A run of the check: its command, what it printed, its status, and when it ended."""
+
+    command: str
+    output: str
+    code: int
+    ended: str
+
+
+class Why(NamedTuple):
+    """The things that are wrong with a container: the reasons, its last lines, and the last check of its health."""
+
+    reasons: list[Reason]
+    lines: list[str]
+    check: LastCheck | None
+
+
+async def _why(visit: Visit, container: Container, attrs: dict[str, Any]) -> Why | None:
+    """Tell why it is not well; None for one that is. `attrs` are what the page may show of it."""
+    if container.status == "running" and not _is_unhealthy(attrs):
+        return None
+    reasons = explain(await examine(visit.engine, container))
+    wrong = [each for each in reasons if each.verdict != "ok" and each.name != "state"]
+    if not any(each.verdict == "bad" or each.name == "health" for each in wrong):
+        return None
+    if visit.site.read_only:
+        wrong = [each._replace(detail=masked(each.detail)) for each in wrong]
+    return Why(wrong, await last_lines(container), _last_check(attrs))
+
+
+def _is_unhealthy(attrs: dict[str, Any]) -> bool:
+    return ((attrs.get("State") or {}).get("Health") or {}).get("Status") == "unhealthy"
+
+
+def _last_check(attrs: dict[str, Any]) -> LastCheck | None:
+    log = ((attrs.get("State") or {}).get("Health") or {}).get("Log") or []
+    if not log:
+        return None
+    test = ((attrs.get("Config") or {}).get("Healthcheck") or {}).get("Test") or []
+    last = log[-1]
+    words = " ".join(str(word) for word in test[1:] or test)
+    return LastCheck(words, str(last.get("Output") or ""), int(last.get("ExitCode") or 0), str(last.get("End") or ""))
 
 
 def _links(container: Container, hostname: str) -> tuple[PortLink, ...]:

@@ -4,23 +4,53 @@ from collections.abc import Awaitable, Callable
 
 from husk.api.http.response import Answer
 from husk.client.container import Container
-from husk.dashboard.grouping import grouped
+from husk.dashboard.grouping import Row, group_of, grouped, newest_failures, row
 from husk.dashboard.router import PageRoute, change, page
+from husk.dashboard.sampling import Sampler
+from husk.dashboard.sorting import Column, part, sorting
 from husk.dashboard.visit import Visit
+
+# In the order in which states are sorted.
+_TONES = ("bad", "warn", "good", "idle")
+# The parts of the list, and what belongs to each.
+_SHOWN: dict[str, Callable[[Row], bool]] = {
+    "all": lambda row: True,
+    "running": lambda row: row.state == "running",
+    "stopped": lambda row: not row.runs,
+    "trouble": lambda row: row.tone == "bad" or row.state == "restarting",
+}
+
+
+def _columns(sampler: Sampler) -> dict[str, Column]:
+    def used(kind: str) -> Callable[[Row], float | None]:
+        return lambda row: sampler.level(row.id, kind) if row.state == "running" else None
+
+    return {
+        "name": Column("Name", lambda row: (row.service.lower(), row.name.lower())),
+        "state": Column("State", lambda row: (_TONES.index(row.tone), row.word)),
+        "image": Column("Image", lambda row: row.image.lower()),
+        "ports": Column("Ports", lambda row: row.ports[0].number if row.ports else None, is_number=True),
+        "cpu": Column("Processor", used("cpu"), is_number=True),
+        "memory": Column("Memory", used("memory"), is_number=True),
+        "network": Column("Network", used("network"), is_number=True),
+        "disk": Column("Disk", used("disk"), is_number=True),
+    }
 
 
 async def containers(visit: Visit) -> Answer:
-    """All containers by project; `?show=running` those that run."""
-    only_running = visit.query.get("show") == "running"
-    found = await visit.engine.containers.list(all=not only_running)
-    groups = grouped([each.attrs for each in found], visit.hostname)
-    running = sum(group.running for group in groups)
+    """All containers by project; `?show=` shows a part of them, `?sort=` sorts them within their projects."""
+    found = [each.attrs for each in await visit.engine.containers.list(all=True)]
+    kinds = {str(attrs.get("Id", "")): group_of(attrs) for attrs in found}
+    rows = newest_failures(row(attrs, visit.hostname) for attrs in found)
+    show = part(visit, _SHOWN)
+    order = sorting(visit, _columns(visit.site.sampler))
+    shown = order.ordered(filter(_SHOWN[show], rows))
     return visit.page(
         "containers.html",
-        groups=groups,
-        count=len(found),
-        running=running,
-        only_running=only_running,
+        groups=grouped(shown, kinds),
+        show=show,
+        counts={word: sum(map(belongs, rows)) for word, belongs in _SHOWN.items()},
+        order=order,
         measured=visit.site.sampler.measured,
     )
 
@@ -63,7 +93,7 @@ async def ask_remove(visit: Visit) -> Answer:
         details="The container, its log and all that it wrote to its own files are gone then.",
         verb="Remove",
         back="/containers",
-        **inputs,
+        inputs=inputs,
     )
 
 

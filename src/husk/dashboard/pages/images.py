@@ -5,6 +5,7 @@ from husk.client.image import Image
 from husk.dashboard.rendering import size
 from husk.dashboard.router import PageRoute, change, page
 from husk.dashboard.secret_words import masked
+from husk.dashboard.sorting import Column, sorting
 from husk.dashboard.steps import freed, steps
 from husk.dashboard.transfers import PULL, PUSH
 from husk.dashboard.visit import Visit
@@ -18,10 +19,18 @@ async def images(visit: Visit) -> Answer:
     for container in containers:
         image = str(container.attrs.get("ImageID", ""))
         users[image] = users.get(image, 0) + 1
-    found.sort(key=lambda image: (not image.tags, image.tags, image.id))
+    columns = {
+        "name": Column("Name", lambda image: (not image.tags, image.tags, image.id)),
+        "size": Column("Size", lambda image: image.size, is_number=True),
+        "created": Column("Created", lambda image: image.attrs.get("Created"), is_number=True),
+        "containers": Column("Containers", lambda image: users.get(image.id, 0), is_number=True),
+    }
+    order = sorting(visit, columns)
     total = sum(image.size for image in found)
     recent = visit.site.transfers.recent
-    return visit.page("images.html", images=found, users=users, total=total, transfers=recent)
+    return visit.page(
+        "images.html", images=order.ordered(found), order=order, users=users, total=total, transfers=recent
+    )
 
 
 async def image(visit: Visit) -> Answer:
@@ -89,7 +98,7 @@ async def ask_remove(visit: Visit) -> Answer:
     several = len(found.tags) > 1 or bool(users)
     inputs = {"force": "Remove it with all its names, and although containers are made of it"} if several else {}
     return visit.confirm(
-        f"Remove the image {found.short_id}?", details=details.strip(), verb="Remove", back=_path(found), **inputs
+        f"Remove the image {found.short_id}?", details=details.strip(), verb="Remove", back=_path(found), inputs=inputs
     )
 
 
@@ -108,7 +117,7 @@ async def ask_prune(visit: Visit) -> Answer:
         f"All that no container has: {unused.images}, which frees {size(unused.size)}.",
         verb="Remove",
         back="/images",
-        all="All that no container has, also those with a name",
+        inputs={"all": "All that no container has, also those with a name"},
     )
 
 

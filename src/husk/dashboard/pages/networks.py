@@ -3,16 +3,24 @@
 from husk.api.http.response import Answer
 from husk.dashboard.drawing import LEFT_EDGE, RIGHT_EDGE, WIDTH, picture
 from husk.dashboard.router import PageRoute, change, page
+from husk.dashboard.sorting import Column, sorting
 from husk.dashboard.visit import Visit
+
+_COLUMNS = {
+    "name": Column("Name", lambda network: network.name),
+    "driver": Column("Driver", lambda network: (network.driver, network.name)),
+    "subnets": Column("Subnets", lambda network: (network.subnets, network.name)),
+    "scope": Column("Scope", lambda network: (str(network.attrs.get("Scope")), network.name)),
+}
 
 
 async def networks(visit: Visit) -> Answer:
     found = await visit.engine.networks.list()
-    found.sort(key=lambda network: network.name)
+    order = sorting(visit, _COLUMNS)
     containers = await visit.engine.containers.list()
     drawn = picture([each.attrs for each in found], [each.attrs for each in containers])
     edges = {"left": LEFT_EDGE, "right": RIGHT_EDGE, "width": WIDTH}
-    return visit.page("networks.html", networks=found, picture=drawn, edges=edges)
+    return visit.page("networks.html", networks=order.ordered(found), order=order, picture=drawn, edges=edges)
 
 
 async def network(visit: Visit) -> Answer:

@@ -84,7 +84,7 @@ async def ask_remove(visit: Visit) -> Answer:
         f"{names}. Its networks go with them.",
         verb="Remove",
         back="/containers",
-        **(inputs if volumes else {}),
+        inputs=inputs if volumes else {},
     )
 
 

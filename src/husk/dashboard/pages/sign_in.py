@@ -1,10 +1,13 @@
-"""Signing in with a one-time link, and signing out."""
+"""The session itself: signing in with a one-time link, signing out, and the colours of its pages."""
 
 from husk.api.http.response import Answer
 from husk.dashboard.router import PageKind, PageRoute
 from husk.dashboard.sessions import BrowserSession, TooManyGuesses
 from husk.dashboard.site import Site
 from husk.dashboard.visit import HTML, Visit, peer_of
+from husk.errors import InvalidParameter
+
+THEMES = ("system", "light", "dark")
 
 
 def cookie_name(site: Site) -> str:
@@ -49,7 +52,17 @@ async def sign_out(visit: Visit) -> Answer:
     )
 
 
+async def choose_theme(visit: Visit) -> Answer:
+    """Light, dark, or as the system has it."""
+    theme = visit.form.get("theme")
+    if theme not in THEMES:
+        raise InvalidParameter(f"no such colours: {theme!r}; there are light, dark and system")
+    visit.session.choices["theme"] = theme
+    return visit.back("/")
+
+
 ROUTES = (
     PageRoute("GET", "/sign-in", sign_in, PageKind.OPEN),
+    PageRoute("POST", "/theme", choose_theme, PageKind.CHANGE, of_session=True),
     PageRoute("POST", "/sign-out", sign_out, PageKind.CHANGE, of_session=True),
 )

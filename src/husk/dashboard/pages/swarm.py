@@ -3,6 +3,7 @@
 from husk.api.http.response import Answer
 from husk.client.services import Service, Task
 from husk.dashboard.router import PageRoute, change, page
+from husk.dashboard.sorting import Column, sorting
 from husk.dashboard.visit import Visit
 from husk.errors import InvalidParameter
 from husk.text.digits import read_number
@@ -17,9 +18,10 @@ async def _is_manager(visit: Visit) -> bool:
 
 async def services(visit: Visit) -> Answer:
     active = await _is_manager(visit)
-    found = sorted(await visit.engine.services.list(status=True), key=_name) if active else []
+    order = sorting(visit, _COLUMNS)
+    found = order.ordered(await visit.engine.services.list(status=True)) if active else []
     images = {each.id: _image(each) for each in found}
-    return visit.page("services.html", active=active, services=found, images=images)
+    return visit.page("services.html", active=active, services=found, order=order, images=images)
 
 
 async def service(visit: Visit) -> Answer:
@@ -81,8 +83,19 @@ def _image(service: Service) -> str:
     return str((template.get("ContainerSpec") or {}).get("Image") or "")
 
 
-def _name(service: Service) -> str:
-    return service.name
+def _lacking(service: Service) -> int:
+    """Count the tasks that should run and do not."""
+    status = service.attrs.get("ServiceStatus") or {}
+    return int(status.get("DesiredTasks") or 0) - int(status.get("RunningTasks") or 0)
+
+
+_COLUMNS = {
+    "name": Column("Name", lambda service: service.name),
+    "image": Column("Image", lambda service: (_image(service), service.name)),
+    # What lacks most comes first.
+    "tasks": Column("Tasks", _lacking, is_number=True),
+    "changed": Column("Changed", lambda service: service.attrs.get("UpdatedAt"), is_number=True),
+}
 
 
 def _order(task: Task) -> tuple[bool, int, str]:

@@ -46,6 +46,12 @@ async def events(visit: Visit) -> Answer:
     """The time line of the last hour; `?type=` shows those of one kind, `?execs=show` also what changes nothing, as
     execs and health checks do."""
     kind, execs = visit.query.get("type"), visit.query.get("execs") == "show"
+    newest = await recent_events(visit, kind, execs=execs)
+    return visit.page("events.html", events=newest, types=_TYPES, kind=kind, execs=execs, tone=tone_of)
+
+
+async def recent_events(visit: Visit, kind: str = "", *, execs: bool = False) -> list[Event]:
+    """The events of the last hour, the newest first: those that the engine remembers, and those that pages heard."""
     now = time.time()
     filters = {"type": kind} if kind in _TYPES else {}
     found: list[Event] = []
@@ -60,15 +66,14 @@ async def events(visit: Visit) -> Answer:
     ]
     if visit.site.read_only:
         found = [replace(event, action=masked(event.action)) for event in found]
-    newest = sorted(reversed(found), key=lambda event: -event.time_nano)[:_MOST_EVENTS]
-    return visit.page("events.html", events=newest, types=_TYPES, kind=kind, execs=execs, tone=_tone)
+    return sorted(reversed(found), key=lambda event: -event.time_nano)[:_MOST_EVENTS]
 
 
 def _key(event: Event) -> tuple[int, str, str, str]:
     return event.time_nano, event.type, event.action, event.id
 
 
-def _tone(event: Event) -> str:
+def tone_of(event: Event) -> str:
     """Return the tone in which an event is coloured: `good`, `bad`, or empty for neither."""
     action = event.action
     if action in ("oom", "health_status: unhealthy") or (action == "die" and event.attributes.get("exitCode") != "0"):

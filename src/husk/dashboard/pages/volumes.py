@@ -5,6 +5,7 @@ from husk.client.container import Container
 from husk.dashboard.drawing import name_of
 from husk.dashboard.rendering import size
 from husk.dashboard.router import PageRoute, change, page
+from husk.dashboard.sorting import Column, sorting
 from husk.dashboard.usage import unused_volumes, volumes_size
 from husk.dashboard.visit import Visit
 
@@ -12,8 +13,14 @@ from husk.dashboard.visit import Visit
 async def volumes(visit: Visit) -> Answer:
     found = await visit.engine.volumes.list()
     users = _users(await visit.engine.containers.list(all=True))
-    found.sort(key=lambda volume: volume.name)
-    return visit.page("volumes.html", volumes=found, users=users)
+    columns = {
+        "name": Column("Name", lambda volume: volume.name),
+        "driver": Column("Driver", lambda volume: (volume.driver, volume.name)),
+        "created": Column("Created", lambda volume: volume.attrs.get("CreatedAt"), is_number=True),
+        "containers": Column("Containers", lambda volume: len(users.get(volume.name, [])), is_number=True),
+    }
+    order = sorting(visit, columns)
+    return visit.page("volumes.html", volumes=order.ordered(found), order=order, users=users)
 
 
 async def volume(visit: Visit) -> Answer:
@@ -52,7 +59,7 @@ async def ask_prune(visit: Visit) -> Answer:
         f"All: {len(unused)}, which frees {size(volumes_size(unused))}. The files in them are gone then.",
         verb="Remove",
         back="/volumes",
-        all="All, also those that were given a name",
+        inputs={"all": "All, also those that were given a name"},
     )
 
 

@@ -43,8 +43,8 @@ export async function post(action, fields) {
     headers: { Accept: "application/json", "X-CSRF-Token": csrf() },
     body: new URLSearchParams(fields),
   });
-  const said = (await answer.json().catch(() => ({}))).message ?? "";
-  if (said || !answer.ok) announce(said || `The server answered ${answer.status}.`, !answer.ok);
+  const { message: said = "", bad = false } = await answer.json().catch(() => ({}));
+  if (said || !answer.ok) announce(said || `The server answered ${answer.status}.`, !answer.ok || bad);
   return answer.ok;
 }
 
@@ -135,7 +135,7 @@ document.addEventListener("visibilitychange", () => {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("form[data-act]")) {
+  if (!form.matches("form[data-act]") || event.submitter?.hasAttribute("data-leaves")) {
     leaving = !event.defaultPrevented;
     return;
   }

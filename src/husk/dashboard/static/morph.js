@@ -2,7 +2,7 @@
 // opened stays open, what was scrolled stays where it is. Elements with an id are found again by it.
 
 // What the person, and not the server, decides.
-const OWN = new Set(["open"]);
+const OWN = new Set(["open", "data-folded", "aria-expanded"]);
 
 export function morph(place, html) {
   const wanted = document.createElement("template");
@@ -13,8 +13,15 @@ export function morph(place, html) {
 function children(place, wanted) {
   const byId = new Map();
   for (const each of place.children) if (each.id) byId.set(each.id, each);
+  const stays = new Set([...wanted.children].map((each) => each.id));
   let here = place.firstChild;
   for (const next of [...wanted.childNodes]) {
+    // What is in the way goes first: all that follows is not moved then, and keeps the focus and what was ticked.
+    while (here && (isBlank(here) ? next.nodeType !== Node.TEXT_NODE : here.id && !stays.has(here.id))) {
+      const gone = here;
+      here = here.nextSibling;
+      gone.remove();
+    }
     const known = next.id ? byId.get(next.id) : undefined;
     if (known && known !== here && known.parentNode === place) {
       place.insertBefore(known, here);
@@ -32,6 +39,10 @@ function children(place, wanted) {
     here = here.nextSibling;
     gone.remove();
   }
+}
+
+function isBlank(node) {
+  return node.nodeType === Node.TEXT_NODE && !node.nodeValue.trim();
 }
 
 function alike(one, other) {

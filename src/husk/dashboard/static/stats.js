@@ -11,6 +11,8 @@ const HOUR = 3600;
 const shown = new Map();
 
 const rate = (value) => `${bytes(value)}/s`;
+// `1.9k`: bytes per second where the column's header says so.
+const letter = (value) => bytes(value).replace(/ (.?)B$/, "$1");
 const both = (one, other, format) => (one === null ? "" : `${format(one)} / ${format(other)}`);
 const TEXTS = {
   cpu: (sample) => (sample.cpu === null ? "" : percent(sample.cpu)),
@@ -19,6 +21,9 @@ const TEXTS = {
   network: (sample) => both(sample.received, sample.sent, rate),
   disk: (sample) => both(sample.read, sample.written, rate),
   pids: (sample) => String(sample.pids),
+  // In lists.
+  traffic: (sample) => both(sample.received, sample.sent, letter),
+  access: (sample) => both(sample.read, sample.written, letter),
 };
 const VALUES = {
   cpu: (sample) => sample.cpu,

@@ -16,7 +16,7 @@ from tests.support.daemon import Daemon
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
-SIZE: ViewportSize = {"width": 1400, "height": 800}
+SIZE: ViewportSize = {"width": 1400, "height": 480}
 SCREENSHOTS = os.environ.get("HUSK_SCREENSHOTS", "")
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Bytes; it is fetched by everybody who looks at the README.
