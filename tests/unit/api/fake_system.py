@@ -36,6 +36,9 @@ class FakeSystem:
             warnings=(),
         )
 
+    async def disk(self) -> tuple[int, int]:
+        return 500_000_000_000, 20_500_000_000
+
     async def features(self) -> dict[str, str]:
         return {"crun": '{"ociVersionMax":"1.2.0"}'}
 

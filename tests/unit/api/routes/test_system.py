@@ -39,6 +39,7 @@ async def test_info_counts_and_tells(client: ClientSession, engine: FakeEngine) 
     assert shown["RegistryConfig"]["InsecureRegistryCIDRs"] == ["127.0.0.0/8", "::1/128", "10.0.0.0/8"]
     assert shown["RegistryConfig"]["IndexConfigs"]["reg.local:5000"]["Secure"] is False
     assert shown["Swarm"]["LocalNodeState"] == "inactive"
+    assert shown["DriverStatus"][2:] == [["Data Space Total", "500.0 GB"], ["Data Space Available", "20.5 GB"]]
     assert (shown["CPUShares"], shown["CPUSet"], shown["OSType"], shown["NCPU"]) == (True, True, "linux", 2)
 
 
