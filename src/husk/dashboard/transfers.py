@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -44,6 +45,8 @@ class Transfer(msgspec.Struct):
     # The last word on the whole, or what went wrong.
     word: str = ""
     layers: dict[str, LayerProgress] = {}
+    # What is done when a pull has ended well; it tells the last word.
+    then: Callable[[], Awaitable[str]] | None = None
 
     def take(self, line: PullProgress) -> None:
         """A line of progress."""
@@ -75,17 +78,17 @@ class LayerTransfers:
         # Those that pages will hear of in a moment.
         self._due: dict[str, asyncio.TimerHandle] = {}
 
-    def start(self, kind: str, name: str) -> Transfer:
-        """Begin one; Conflict where too many are under way."""
+    def start(self, kind: str, name: str, then: Callable[[], Awaitable[str]] | None = None) -> Transfer:
+        """Begin one; Conflict where too many are under way. When it has ended well `then` is done, its word told."""
         for known in self._all.values():
-            if (known.kind, known.name, known.state) == (kind, name, RUNNING):
+            if (known.kind, known.name, known.state, known.then, then) == (kind, name, RUNNING, None, None):
                 return known
         if sum(each.state == RUNNING for each in self._all.values()) >= _MOST_RUNNING:
             raise Conflict(f"{_MOST_RUNNING} pulls and pushes are under way: wait until one has ended")
         ended = [each.id for each in self._all.values() if each.state != RUNNING]
         for identifier in ended[: max(0, len(self._all) + 1 - _MOST)]:
             del self._all[identifier]
-        transfer = Transfer(secrets.token_hex(6), kind, name)
+        transfer = Transfer(secrets.token_hex(6), kind, name, then=then)
         self._all[transfer.id] = transfer
         self._tasks.spawn(self._run(transfer), f"{kind} {name} for the dashboard")
         return transfer
@@ -108,6 +111,8 @@ class LayerTransfers:
             async for line in lines:
                 transfer.take(line)
                 self._tell_soon(transfer)
+            if transfer.then is not None:
+                transfer.word = await transfer.then()
         except HuskError as error:
             failure = error.message
         except OSError as error:

@@ -99,6 +99,25 @@ async def test_the_overview_says_what_needs_somebody_and_leads_there(furnished: 
     await expect(page.locator("#needs")).to_contain_text("All is well")
 
 
+async def test_a_container_is_run_from_a_form_that_shows_it_as_commands(furnished: Daemon, tab: Tab) -> None:
+    page = await tab.open("/containers")
+    await page.get_by_role("link", name="Run…").click()
+    await page.get_by_label("Image").fill("busybox")
+    await page.get_by_label("Name").fill("formed")
+    await page.get_by_label("Command").fill("sleep 600")
+    await page.get_by_label("Environment").fill("GREETING=good day")
+    await expect(page.locator("#preview")).to_contain_text("-e 'GREETING=good day'")
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.wait_for_url("**/containers/formed")
+    assert "GREETING=good day" in furnished.docker("exec", "formed", "env").stdout
+    await page.get_by_role("link", name="Limits…").click()
+    await page.get_by_label("Memory").fill("32m")
+    await page.get_by_role("button", name="Change", exact=True).click()
+    await expect(page.locator("#notices")).to_contain_text("limits of formed were changed")
+    assert furnished.docker("inspect", "-f", "{{.HostConfig.Memory}}", "formed").stdout.strip() == str(32 << 20)
+    furnished.docker("rm", "-f", "formed")
+
+
 async def test_the_colours_are_switched(furnished: Daemon, tab: Tab) -> None:
     page = await tab.open("/")
     await page.get_by_role("button", name="Change to light").click()

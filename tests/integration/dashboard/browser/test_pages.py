@@ -11,10 +11,10 @@ from tests.support.daemon import Daemon
 pytestmark = [pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 PATHS = (
-    "/", "/containers", "/search?q=shop", "/images", "/images/prune", "/volumes", "/volumes/data",
-    "/volumes/data/remove", "/networks", "/networks/inner", "/services", "/services/web", "/nodes",
-    "/secrets", "/builds", "/builds/cache", "/projects/shop/remove", "/disk", "/events", "/health",
-    "/nowhere",
+    "/", "/containers", "/search?q=shop", "/run", "/run?from=shop-db-1", "/containers/shop-db-1/limits",
+    "/images", "/images/prune", "/volumes", "/volumes/data", "/volumes/data/remove", "/networks",
+    "/networks/inner", "/services", "/services/web", "/nodes", "/secrets", "/builds", "/builds/cache",
+    "/projects/shop/remove", "/disk", "/events", "/health", "/nowhere",
 )  # fmt: skip
 
 
