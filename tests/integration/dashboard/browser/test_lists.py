@@ -103,7 +103,7 @@ async def test_a_container_is_run_from_a_form_that_shows_it_as_commands(furnishe
     page = await tab.open("/containers")
     await page.get_by_role("link", name="Run…").click()
     await page.get_by_label("Image").fill("busybox")
-    await page.get_by_label("Name").fill("formed")
+    await page.get_by_label("Name", exact=True).fill("formed")
     await page.get_by_label("Command").fill("sleep 600")
     await page.get_by_label("Environment").fill("GREETING=good day")
     await expect(page.locator("#preview")).to_contain_text("-e 'GREETING=good day'")
