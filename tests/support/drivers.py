@@ -26,9 +26,7 @@ from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec.host_facts import HostFacts
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle, CreatedProcess
-from husk.runtime.supervise.console import Console
-from husk.runtime.supervise.exec import Started
+from husk.runtime.supervise.conmon import Apart, Bring, Bundle
 from husk.storage.state.store import Change
 
 T = TypeVar("T")
@@ -65,7 +63,6 @@ class FakeProcess:
 class FakeProcesses:
     def __init__(self) -> None:
         self.running: dict[int, FakeProcess] = {}
-        self.killed: list[str] = []
         self._pids = itertools.count(100)
 
     def begin(self) -> FakeProcess:
@@ -78,11 +75,60 @@ class FakeProcesses:
             raise ProcessLookupError(pid)
         return self.running[pid]
 
-    def start_time(self, pid: int) -> int | None:
-        return pid * 10 if pid in self.running else None
+    def adopt(self, bundle: Bundle, pid: int, monitor_pid: int, monitor_started: int) -> "FakeSupervised | None":
+        if monitor_pid not in self.running or monitor_started != monitor_pid * 10:
+            return None
+        if (process := self.running.get(pid)) is None:
+            process = FakeProcess(pid)
+            process.end()
+        return FakeSupervised(process, self.running[monitor_pid])
 
-    def kill_given(self, arguments: Collection[str]) -> None:
-        self.killed += arguments
+
+class SilentConsole:
+    """The streams of a process that says nothing until it has ended."""
+
+    def __init__(self, process: FakeProcess) -> None:
+        self._process = process
+
+    async def accepted(self) -> None:
+        return None
+
+    async def read(self) -> tuple[int, bytes] | None:
+        await self._process.wait()
+        return None
+
+    async def write(self, data: bytes) -> None:
+        return None
+
+    def close_stdin(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class FakeSupervised:
+    """A process and its monitor; nobody talks to it unless it has a console."""
+
+    def __init__(self, process: FakeProcess, monitor: FakeProcess, console: SilentConsole | None = None) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.monitor_pid = monitor.pid
+        self.monitor_started = monitor.pid * 10
+        self._monitor = monitor
+        self._console = console
+        self.closed = False
+
+    async def attach(self, *, accepts: bool = True) -> SilentConsole:
+        if self._console is None:
+            raise SystemFault("nobody talks to this container")
+        return self._console
+
+    async def wait(self) -> None:
+        await self._monitor.wait()
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class FakeRoot:
@@ -209,21 +255,19 @@ class FakeMonitor:
         self.ended_at: dict[str, int] = {}
         self.apart: dict[str, Apart | None] = {}
         self.makes_apart = True
+        self.adopt = processes.adopt
 
     def expect(self) -> None:
         return None
 
-    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> CreatedProcess:
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> FakeSupervised:
         self.apart[bundle.container_id] = apart
         if self.fails is not None:
             failure, self.fails = self.fails, None
             raise failure
         self.exits.pop(bundle.container_id, None)
         self._held.add(f"cgroup {bundle.container_id}")
-        return CreatedProcess(self._processes.begin().pid, self._processes.begin().pid)
-
-    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
-        raise SystemFault("nobody talks to this container")
+        return FakeSupervised(self._processes.begin(), self._processes.begin())
 
     def exit_status(self, bundle: Bundle) -> int | None:
         return self.exits.get(bundle.container_id)
@@ -240,6 +284,7 @@ class FakeExecMonitor:
 
     def __init__(self, processes: FakeProcesses) -> None:
         self._processes = processes
+        self.adopt = processes.adopt
         self.directories: dict[Path, bytes | None] = {}
         self.specs: list[dict[str, object]] = []
         self.fails: BaseException | None = None
@@ -252,11 +297,14 @@ class FakeExecMonitor:
         self.directories[bundle.directory] = None
         return b'{"process": {"args": ["first"], "env": ["A=1"]}}'
 
-    async def start(self, bundle: Bundle, runtime: OCIRuntime, spec: dict[str, object], attached: bool) -> Started:
+    async def start(
+        self, bundle: Bundle, runtime: OCIRuntime, spec: dict[str, object], attached: bool
+    ) -> FakeSupervised:
         if self.fails is not None:
             raise self.fails
         self.specs.append(spec)
-        return Started(self._processes.begin().pid, self._processes.begin().pid, None)
+        process, monitor = self._processes.begin(), self._processes.begin()
+        return FakeSupervised(process, monitor, SilentConsole(process) if attached else None)
 
     def save(self, bundle: Bundle, record: bytes) -> None:
         self.directories[bundle.directory] = record
@@ -356,6 +404,7 @@ class FakeLeftovers:
         self._held = held
         self.there: dict[str, set[str]] = {"bundle": set(), "staging": set(), "shm": set(), "directory": set()}
         self.cleared: list[str] = []
+        self.ended: list[str] = []
 
     def bundles(self) -> set[str]:
         return set(self.there["bundle"])
@@ -372,6 +421,9 @@ class FakeLeftovers:
     def held(self) -> set[str]:
         """Of containers that this test's engine has had running, besides what is `there`."""
         return {name.split()[-1] for name in self._held}.union(*self.there.values())
+
+    def end_starts(self, container_ids: Collection[str]) -> None:
+        self.ended += container_ids
 
     def clear_cgroup(self, container_id: str) -> None:
         self.cleared.append(container_id)
@@ -409,7 +461,6 @@ class FakeHost:
             monitor=self.monitor,
             exec_monitor=self.exec_monitor,
             runtimes=self.runtimes,
-            processes=self.processes,
             leftovers=self.leftovers,
             networks=self.networks,
             volumes=self.volumes,

@@ -43,7 +43,6 @@ from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.assembly import Assembly
 from husk.runtime.assembly.leftovers import Leftovers, discard_former
 from husk.runtime.assembly.paths import Paths
-from husk.runtime.process import Processes
 from husk.runtime.runtimes import Runtimes, find_runtimes
 from husk.runtime.supervise.conmon import LeanMounts, Monitor, Moves
 from husk.runtime.supervise.exec import ExecMonitor
@@ -171,7 +170,6 @@ async def open_parts(
         monitor=monitor,
         exec_monitor=ExecMonitor(host.conmon_path, moves),
         runtimes=runtimes,
-        processes=Processes(),
         leftovers=Leftovers(paths, aside),
         networks=networks,
         volumes=volumes,

@@ -156,10 +156,10 @@ async def wait_exit(pidfd: int) -> None:
     loop.add_reader(watched, _note, ended)
     try:
         await ended
+        reap(watched)  # the other may have been let go of meanwhile
     finally:
         loop.remove_reader(watched)
         os.close(watched)
-    reap(pidfd)
 
 
 def _note(ended: asyncio.Future[None]) -> None:

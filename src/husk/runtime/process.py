@@ -2,17 +2,20 @@
 
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from husk.kernel import process
 from husk.kernel.process import Completed as Completed
 
 
 class Process:
-    """A process that existed when this was made; ProcessLookupError where there was none."""
+    """A process; one that is gone when this is made has ended."""
 
     def __init__(self, pid: int) -> None:
-        self._pidfd = process.pidfd_open(pid)
+        try:
+            self._pidfd = process.pidfd_open(pid)
+        except ProcessLookupError:
+            self._pidfd = -1
 
     @property
     def has_ended(self) -> bool:
@@ -28,7 +31,8 @@ class Process:
 
     async def wait(self) -> None:
         """Return when it has ended. Any number may wait at once."""
-        await process.wait_exit(self._pidfd)
+        if self._pidfd >= 0:
+            await process.wait_exit(self._pidfd)
 
     def close(self) -> None:
         """Let go of it; it runs on. Safe to call twice."""
@@ -40,21 +44,6 @@ class Process:
 async def run(argv: Sequence[str], timeout: float) -> Completed:
     """Run a program to its end."""
     return await process.run(argv, timeout=timeout)
-
-
-class Processes:
-    """The processes of this host, as the engine asks for them."""
-
-    def open(self, pid: int) -> Process:
-        return Process(pid)
-
-    def start_time(self, pid: int) -> int | None:
-        """Return when it started, in clock ticks since boot; None when it is gone. With the pid it names a process."""
-        return process.start_time(pid)
-
-    def kill_given(self, arguments: Collection[str]) -> None:
-        """Kill what was started with one of these arguments, and wait for its end. Blocks."""
-        process.kill_given(arguments)
 
 
 def which(program: str, path: str = "") -> str | None:

@@ -1,10 +1,12 @@
 """/proc belongs to the kernel: nothing of a client or an image is mounted there, and what is read-only is safe."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.support.daemon import RUNTIME, Daemon
+from tests.support.waiting import until
 
 SAFE = {"ro", "nosuid", "nodev", "noexec"}
 
@@ -39,6 +41,21 @@ def test_a_link_of_a_volume_leads_nothing_there(daemon: Daemon, tmp_path: Path):
     (tmp_path / "volume" / "sub").symlink_to("/proc/sys")
     mounts = ("-v", f"{tmp_path}/volume:/data", "-v", f"{tmp_path}:/data/sub")
     assert "cannot be mounted" in refusal(daemon, *mounts, "busybox")
+
+
+def test_a_monitor_whose_container_never_ran_is_reaped(daemon: Daemon, tmp_path: Path):
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "sub").symlink_to("/proc/sys")
+    before = children(daemon)
+    refusal(daemon, "-v", f"{tmp_path}/volume:/data", "-v", f"{tmp_path}:/data/sub", "busybox")
+    until(lambda: "conmon" not in (children(daemon) - before).elements(), "that the monitor is gone")
+
+
+def children(daemon: Daemon) -> Counter[str]:
+    """Return the names of the daemon's children, with those that nobody has reaped."""
+    threads = Path(f"/proc/{daemon.pid}/task").glob("*/children")
+    pids = [pid for thread in threads for pid in thread.read_text().split()]
+    return Counter(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
 
 
 def test_files_that_inform_may_be_covered(daemon: Daemon, tmp_path: Path):

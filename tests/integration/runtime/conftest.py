@@ -16,7 +16,7 @@ from husk.kernel import cgroups, process
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec import capabilities
 from husk.runtime.spec.document import RuntimeContainer, oci_spec
-from husk.runtime.supervise.conmon import Bundle, CreatedProcess, Monitor
+from husk.runtime.supervise.conmon import Bundle, Monitor, MonitoredProcess
 from husk.runtime.supervise.console import Console
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -27,7 +27,7 @@ class Box:
     """One container and its monitor."""
 
     bundle: Bundle
-    created: CreatedProcess
+    created: MonitoredProcess
     pidfd: int
     runtime: OCIRuntime
     monitor: Monitor
@@ -42,7 +42,7 @@ class Box:
         return self.monitor.exit_status(self.bundle)
 
     async def attach(self) -> Console:
-        return await self.monitor.attach(self.bundle)
+        return await self.created.attach()
 
     def log(self) -> bytes:
         """The log without timestamps, tags and the newlines of partial lines."""
@@ -130,6 +130,7 @@ class Workshop:
             process.send_signal(box.pidfd, signal.SIGKILL)
             await process.wait_exit(box.pidfd)
             os.close(box.pidfd)
+            box.created.close()
         await asyncio.to_thread(cgroups.kill_all, self.cgroup)
         await asyncio.to_thread(cgroups.remove, self.cgroup)
 

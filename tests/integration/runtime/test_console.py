@@ -192,10 +192,10 @@ async def test_a_killed_monitor_leaves_no_status_and_can_be_cleaned_up(workshop:
 CLIENT = """
 import asyncio, sys
 from pathlib import Path
-from husk.runtime.supervise.conmon import Bundle, Monitor
+from husk.runtime.supervise.conmon import Bundle, connect
 
 async def main():
-    console = await Monitor("").attach(Bundle("x", Path(sys.argv[1])))
+    console = await connect(Bundle("x", Path(sys.argv[1])))
     print("attached", flush=True)
     await asyncio.sleep(1000)
 

@@ -1,11 +1,12 @@
-"""Programs of the host are found where `shutil.which` finds them."""
+"""Processes of the host, held by a descriptor; programs are found where `shutil.which` finds them."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from husk.runtime.process import which
+from husk.kernel import process
+from husk.runtime.process import Process, which
 
 
 @pytest.fixture
@@ -28,3 +29,23 @@ def test_a_path_is_itself(programs: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert which(f"{programs}/one/text") is None
     monkeypatch.setenv("PATH", f"{programs}/two")
     assert which("text") == f"{programs}/two/text"
+
+
+async def test_a_process_that_is_gone_has_ended() -> None:
+    child = process.spawn(["true"])
+    await process.wait(child)
+    gone = Process(child.pid)
+    await gone.wait()
+    assert gone.has_ended and not gone.signal(9)
+    gone.close()
+
+
+async def test_a_process_is_held_until_it_is_let_go_of() -> None:
+    child = process.spawn(["sleep", "60"])
+    held = Process(child.pid)
+    assert not held.has_ended and held.kill()
+    await held.wait()
+    assert held.has_ended
+    held.close()
+    assert held.has_ended and not held.kill()
+    child.close()

@@ -8,7 +8,6 @@ A daemon that starts again takes over the running ones: their monitors and proce
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal as signals
@@ -19,7 +18,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.engine.containers.attach import Attachment, Ending
 from husk.engine.containers.config import exec_spec
-from husk.engine.containers.drivers import Drivers, Process
+from husk.engine.containers.drivers import Console, Drivers, Supervised
 from husk.engine.containers.index import Companion, ContainerIndex, Instance, Publish
 from husk.engine.host import EngineHost
 from husk.engine.logs.records import STDERR, STDOUT
@@ -29,7 +28,6 @@ from husk.engine.model.container_config import ExecConfig
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, full_disk
 from husk.runtime import complaints
 from husk.runtime.supervise.conmon import Bundle
-from husk.runtime.supervise.console import Console
 from husk.text.documents import MalformedDocument, decode
 
 log = logging.getLogger(__name__)
@@ -63,6 +61,7 @@ class ExecInstance:
 
     def __init__(self, record: ExecRecord) -> None:
         self.record = record
+        self.supervised: Supervised | None = None
         self.ended = asyncio.Event()
         self.starting: asyncio.Task[Attachment] | None = None
 
@@ -89,7 +88,6 @@ class Execs(Companion):
         self._assembly = drivers.assembly
         self._monitor = drivers.exec_monitor
         self._runtimes = drivers.runtimes
-        self._processes = drivers.processes
         self._host = host
         self._publish = publish
         self._tasks = tasks
@@ -187,7 +185,7 @@ class Execs(Companion):
         runtime = self._runtimes.of(container.host_config.runtime)
         try:
             spec = await asyncio.to_thread(self._prepare, record, container, bundle, size)
-            started = await self._monitor.start(bundle, runtime, spec, attach)
+            supervised = await self._monitor.start(bundle, runtime, spec, attach)
         except BaseException as error:
             failure = full_disk(error) or error
             reason = failure.message if isinstance(failure, HuskError) else str(failure)
@@ -202,16 +200,16 @@ class Execs(Companion):
             if isinstance(error, HuskError | OSError):
                 raise CannotRun(reason) from error
             raise
-        record.pid, record.monitor_pid = started.pid, started.monitor_pid
-        record.monitor_started = self._processes.start_time(started.monitor_pid) or 0
-        watched = self._processes.open(started.monitor_pid)
+        record.pid, record.monitor_pid = supervised.pid, supervised.monitor_pid
+        record.monitor_started = supervised.monitor_started
         try:
             self._monitor.save(bundle, msgspec.json.encode(record))
         except OSError as error:
             # It runs: this daemon knows it, and the next one does not.
             log.error("exec %s is not known to a daemon that starts anew: %s", record.id[:12], error)
-        self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
-        return self._attachment(found, instance, started.console, tty)
+        self._watch(found, instance, supervised)
+        console = await supervised.attach() if attach else None
+        return self._attachment(found, instance, console, tty)
 
     def _prepare(
         self, record: ExecRecord, container: Container, bundle: Bundle, size: list[int] | None
@@ -231,11 +229,15 @@ class Execs(Companion):
             command=record.config.cmd[0],
         )
 
-    async def _watch(self, found: ExecInstance, instance: Instance, monitor: Process) -> None:
+    def _watch(self, found: ExecInstance, instance: Instance, supervised: Supervised) -> None:
+        found.supervised = supervised
+        self._tasks.spawn(self._until_ended(found, instance, supervised), f"watch exec {found.record.id[:12]}")
+
+    async def _until_ended(self, found: ExecInstance, instance: Instance, supervised: Supervised) -> None:
         try:
-            await monitor.wait()
+            await supervised.wait()
         finally:
-            monitor.close()
+            supervised.close()
         record = found.record
         bundle = self._bundle(record, attached=False)
         code = self._monitor.exit_status(bundle)
@@ -268,9 +270,7 @@ class Execs(Companion):
             live=console is not None,
             on_close=leave,
             on_detach=lambda: self._tell(instance.record, "exec_detach", found.record),
-            ending=Ending(
-                told=lambda: instance.record.has_been_manually_stopped, ended=lambda: self._has_ended(found.record)
-            ),
+            ending=Ending(told=lambda: instance.record.has_been_manually_stopped, ended=lambda: _has_ended(found)),
         )
         if console is not None:
             attachment.connected(console)
@@ -282,7 +282,7 @@ class Execs(Companion):
         found = self._find(exec_id)
         if found.starting is not None:
             await asyncio.wait([found.starting])
-            self._kill(found.record)
+            _kill(found)
             await found.ended.wait()
         self._execs.pop(exec_id, None)
 
@@ -308,7 +308,7 @@ class Execs(Companion):
         except TimeoutError:
             timed_out = True
         finally:
-            self._kill(made.record)
+            _kill(made)
             await attachment.close()
         await made.ended.wait()
         code = made.record.exit_code
@@ -336,14 +336,14 @@ class Execs(Companion):
 
     def _adopt(self, record: ExecRecord) -> bool:
         found = ExecInstance(record)
-        code = self._monitor.exit_status(self._bundle(record, attached=False))
-        if self._processes.start_time(record.monitor_pid) == record.monitor_started:
-            watched = self._processes.open(record.monitor_pid)
-            instance = self._index.find(record.container_id)
-            self._tasks.spawn(self._watch(found, instance, watched), f"watch exec {record.id[:12]}")
+        bundle = self._bundle(record, attached=False)
+        code = self._monitor.exit_status(bundle)
+        supervised = self._monitor.adopt(bundle, record.pid, record.monitor_pid, record.monitor_started)
+        if supervised is not None:
+            self._watch(found, self._index.find(record.container_id), supervised)
             if record.probe:
                 # Nobody is left who would end it in time.
-                self._kill(record)
+                _kill(found)
             self._execs[record.id] = found
             return True
         if code is not None:
@@ -351,22 +351,19 @@ class Execs(Companion):
             self._execs[record.id] = found
         return False
 
-    def _kill(self, record: ExecRecord) -> None:
-        """End a running exec. Its pid is not used again before its monitor has seen the end."""
-        if record.running and self._processes.start_time(record.monitor_pid) == record.monitor_started:
-            with contextlib.suppress(ProcessLookupError), contextlib.closing(self._processes.open(record.pid)) as found:
-                found.signal(signals.SIGKILL)
-
-    def _has_ended(self, record: ExecRecord) -> bool:
-        """Return True if the exec's process has ended, though its monitor is not done with it."""
-        try:
-            with contextlib.closing(self._processes.open(record.pid)) as found:
-                return found.has_ended
-        except (OSError, HuskError):
-            return True
-
     def _tell(self, container: Container, action: str, record: ExecRecord, **attributes: str) -> None:
         self._publish(container, action, execID=record.id, **attributes)
+
+
+def _kill(found: ExecInstance) -> None:
+    """Kill the process of an exec, if it runs."""
+    if found.supervised is not None:
+        found.supervised.process.signal(signals.SIGKILL)
+
+
+def _has_ended(found: ExecInstance) -> bool:
+    """Return True if the process of an exec has ended, though its monitor may not be done with it."""
+    return found.supervised is None or found.supervised.process.has_ended
 
 
 async def _carry(console: Console, attachment: Attachment, found: ExecInstance) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.engine.containers import states
 from husk.engine.containers.attach import Switchboard
-from husk.engine.containers.drivers import Attended, Process
+from husk.engine.containers.drivers import Process, Supervised
 from husk.engine.model import companion
 from husk.engine.model.container import KIND, Container, Draft
 from husk.engine.model.events import Events
@@ -69,12 +69,12 @@ class Instance:
 
     @property
     def process(self) -> Process | None:
-        return self.life.process if isinstance(self.life, states.Alive) else None
+        return self.life.supervised.process if isinstance(self.life, states.Alive) else None
 
     @property
-    def attended(self) -> Attended | None:
-        """The process, where it has no monitor."""
-        return self.life.attended if isinstance(self.life, states.Alive) else None
+    def supervised(self) -> Supervised | None:
+        """The process with its supervisor."""
+        return self.life.supervised if isinstance(self.life, states.Alive) else None
 
     @property
     def doomed(self) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from husk.aio.tasks import Tasks
 from husk.engine.containers import health, pause, states
 from husk.engine.containers.config import restart_policy
-from husk.engine.containers.drivers import Drivers, Process, bundle_of
+from husk.engine.containers.drivers import Drivers, Supervised, bundle_of
 from husk.engine.containers.index import Companion, ContainerIndex, Exit, Instance, Publish
 from husk.engine.containers.release import Releaser
 from husk.engine.containers.remove import ContainerRemover
@@ -54,7 +54,6 @@ class Lifecycle:
         self._index = index
         self._assembly = drivers.assembly
         self._monitor = drivers.monitor
-        self._processes = drivers.processes
         self._starter = starter
         self._releaser = releaser
         self._companions = companions
@@ -158,17 +157,14 @@ class Lifecycle:
     # --- end
 
     def watch(self, instance: Instance) -> None:
-        """See the end of the container's monitor, which ends after the container, with all output written."""
-        monitor = instance.attended or self._processes.open(instance.record.monitor_pid)
-        self._tasks.spawn(self._watch(instance, monitor), f"watch {instance.id[:12]}")
+        """See the end of the container, with all output written."""
+        if (supervised := instance.supervised) is not None:  # else the daemon closes
+            self._tasks.spawn(self._watch(instance, supervised), f"watch {instance.id[:12]}")
         for companion in self._companions:
             companion.running(instance)
 
-    async def _watch(self, instance: Instance, monitor: Process) -> None:
-        try:
-            await monitor.wait()
-        finally:
-            monitor.close()
+    async def _watch(self, instance: Instance, supervised: Supervised) -> None:
+        await supervised.wait()
         async with instance.lock:
             try:
                 if self._index.present(instance) and instance.record.state.status in ("running", "paused"):

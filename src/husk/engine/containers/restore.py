@@ -42,7 +42,6 @@ class Restorer:
         self._paths = drivers.assembly.paths
         self._monitor = drivers.monitor
         self._runtimes = drivers.runtimes
-        self._processes = drivers.processes
         self._leftovers = drivers.leftovers
         self._lifecycle = lifecycle
         self._pauser = pauser
@@ -97,12 +96,14 @@ class Restorer:
             self._lifecycle.schedule_restart(instance, 0.0)
 
     def _adopt(self, instance: Instance) -> bool:
-        """Take a running container over. Its monitor's start time guards against a reused process id."""
+        """Take a running container over, if its monitor lives."""
         record = instance.record
         try:
-            if self._processes.start_time(record.monitor_pid) != record.monitor_started:
+            bundle = bundle_of(record, self._paths)
+            found = self._monitor.adopt(bundle, record.state.pid, record.monitor_pid, record.monitor_started)
+            if found is None:
                 return False
-            instance.life = states.Alive(self._processes.open(record.state.pid))
+            instance.life = states.Alive(found)
             state = replace(record.state, health=health.begin(record.config, record.state.health))
             instance.believe(replace(instance.draft.record, state=state))
             self._lifecycle.watch(instance)
@@ -117,8 +118,7 @@ class Restorer:
         """A start that the former daemon did not live to see goes on without it, and must not survive us."""
         running = {i.id for i in self._index if i.record.state.status in ("running", "paused")} | self._index.aside
         if strays := self._leftovers.bundles() - running:
-            bundles = [str(self._paths.bundle(container_id)) for container_id in strays]
-            await asyncio.to_thread(self._processes.kill_given, bundles)
+            await asyncio.to_thread(self._leftovers.end_starts, strays)
 
     async def _sweep(self) -> None:
         """Release what lies on the host without a record: the rest of a removal or a creation that was cut off."""

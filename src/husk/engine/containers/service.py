@@ -312,19 +312,13 @@ class Containers:
         """The first attachment to a container that runs makes the connection that all share."""
         try:
             with instance.conflict_if_ended():
-                console = await self._console(instance)
+                console = await _console(instance)
         except Conflict:
             # It has just ended, which waits for our lock to be recorded: there is no more to hear but that.
             instance.switchboard.add(attachment)
             return
         instance.switchboard.add(attachment)
         instance.switchboard.connect(console)
-
-    async def _console(self, instance: Instance) -> Console:
-        if (attended := instance.attended) is not None:
-            attended.console.wanted_again()
-            return attended.console
-        return await self._monitor.attach(bundle_of(instance.record, self._assembly.paths))
 
     async def resize(self, reference: str, height: int, width: int) -> None:
         instance = self._index.find(reference)
@@ -344,6 +338,12 @@ class Containers:
 
     def instance(self, reference: str) -> Instance:
         return self._index.find(reference)
+
+
+async def _console(instance: Instance) -> Console:
+    if (supervised := instance.supervised) is None:
+        raise Conflict(f"container {instance.id} is not running")
+    return await supervised.attach()
 
 
 def _with_links(record: Container, links: list[str] | None) -> Container:

@@ -14,7 +14,7 @@ from husk.engine.containers import states
 from husk.engine.containers.config.limits import device_rule
 from husk.engine.containers.config.spec import Extras, block_paths, plan, seccomp_profile
 from husk.engine.containers.connect import write_files
-from husk.engine.containers.drivers import Assembly, Attended, Console, Drivers, bundle_of
+from husk.engine.containers.drivers import Assembly, Drivers, Supervised, Supervisor, bundle_of
 from husk.engine.containers.index import Companion, ContainerIndex, Instance
 from husk.engine.containers.mounts import Stager
 from husk.engine.host import EngineHost
@@ -28,7 +28,7 @@ from husk.runtime.oci import OCIRuntime
 from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.spec.devices import block_device_numbers, from_host, host_devices
 from husk.runtime.spec.document import Device, DeviceRule, oci_spec, resolve_user
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies, CreatedProcess
+from husk.runtime.supervise.conmon import Apart, Bring, Copies
 
 Finder = Callable[[str], Container]
 Lower = Callable[[Container], Sequence[str]]
@@ -52,7 +52,6 @@ class Starter:
         self._monitor = drivers.monitor
         self._keeper = drivers.keeper
         self._runtimes = drivers.runtimes
-        self._processes = drivers.processes
         self._host = host
         self._stager = stager
         self._lower = lower
@@ -82,61 +81,39 @@ class Starter:
             if copies is not None:
                 await self._bring(binds, copies)
             apart = Apart(copies, otherwise) if copies is not None else None
-            attended = await self._attended(instance, bundle, runtime, apart) if awaited else None
-            if attended is not None:
-                created = CreatedProcess(attended.pid, attended.keeper)
-            else:
-                created = await self._monitor.create(bundle, runtime, apart=apart)
+            supervised = await self._supervisor(instance, awaited).create(bundle, runtime, apart=apart)
         finally:
             if copies is not None:
                 copies.close()
-        try:
-            await self._let_run(instance, created, attended, runtime, bundle)
-        except BaseException:
-            if attended is not None and not instance.switchboard.connected:
-                attended.console.close()
-            raise
+        await self._let_run(instance, supervised, runtime)
 
-    async def _let_run(
-        self,
-        instance: Instance,
-        created: CreatedProcess,
-        attended: Attended | None,
-        runtime: OCIRuntime,
-        bundle: Bundle,
-    ) -> None:
+    async def _let_run(self, instance: Instance, supervised: Supervised, runtime: OCIRuntime) -> None:
         """The container is made: take note of it, connect those who listen, and let its process begin."""
         record = instance.draft.record
         instance.draft.change(
-            state=replace(record.state, pid=created.pid),
-            monitor_pid=created.monitor_pid,
-            monitor_started=self._processes.start_time(created.monitor_pid) or 0,
+            state=replace(record.state, pid=supervised.pid),
+            monitor_pid=supervised.monitor_pid,
+            monitor_started=supervised.monitor_started,
         )
-        instance.life = states.Alive(self._processes.open(created.pid), attended)
+        instance.life = states.Alive(supervised)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
-        console: Console | None = attended.console if attended is not None else None
-        if console is None and instance.switchboard:
-            console = await self._monitor.attach(bundle, accepts=False)
+        console = await supervised.attach(accepts=False) if instance.switchboard else None
         if console is not None:
             instance.switchboard.connect(console)
-        await asyncio.to_thread(self._assembly.secure_procfs, created.pid, *own)
+        await asyncio.to_thread(self._assembly.secure_procfs, supervised.pid, *own)
         if console is not None:
             await console.accepted()  # it had the time meanwhile
         await runtime.start(record.id)
 
-    async def _attended(
-        self, instance: Instance, bundle: Bundle, runtime: OCIRuntime, apart: Apart | None
-    ) -> Attended | None:
-        """The container without a monitor, if it needs none: nobody reads its log, and its processes end with the
-        first of them."""
-        record = instance.record
-        config = record.host_config
-        if self._keeper is None or apart is None or not instance.switchboard:
-            return None
-        if record.config.tty or bundle.log_path is not None or config.pid_mode or not config.auto_remove:
-            return None
-        return await self._keeper.create(bundle, runtime, apart)
+    def _supervisor(self, instance: Instance, awaited: bool) -> Supervisor:
+        """Choose the keeper for a container that is awaited by somebody who listens, if nobody reads its log and its
+        processes end with the first of them: it needs no monitor."""
+        if self._keeper is None or not (awaited and instance.switchboard):
+            return self._monitor
+        record, config = instance.record, instance.record.host_config
+        apart = not record.config.tty and config.log_config.type == "none" and not config.pid_mode
+        return self._keeper if apart and config.auto_remove else self._monitor
 
     def _needs(self, record: Container) -> "MountNeeds | None":
         """Return the container's needs of all that is mounted on the host; None when they cannot be told."""

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from husk.engine.containers.drivers import Attended, Process
+from husk.engine.containers.drivers import Supervised
 from husk.engine.model.container import Health, State, Status
 from husk.errors import SystemFault
 
@@ -121,9 +121,7 @@ class Discarded(Struct, frozen=True):
 class Alive(Struct, frozen=True):
     """A process, which runs, or has ended and waits for that to be recorded."""
 
-    process: Process
-    attended: Attended | None = None
-    """The process again where it has no monitor."""
+    supervised: Supervised
     doomed: bool = False
     """It is ended only to have the container removed."""
 
@@ -150,8 +148,8 @@ def resting(life: Life) -> Resting:
             if timer is not asyncio.current_task():
                 timer.cancel()
             return rest
-        case Alive(process=process):
-            process.close()
+        case Alive(supervised=supervised):
+            supervised.close()
             return UNSETTLED
         case _:
             return life

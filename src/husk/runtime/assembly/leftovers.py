@@ -4,12 +4,13 @@ import logging
 import os
 import posixpath
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
 
 from husk.kernel.mount import mounts_below, unmount
+from husk.kernel.process import kill_given
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, shm, staging
 from husk.runtime.assembly.paths import Paths
@@ -63,6 +64,10 @@ class Leftovers:
         data = os.path.realpath(self._paths.data) + "/"
         mounted = {point.removeprefix(data).partition("/")[0] for point in mounts_below(data)}
         return mounted | self.bundles() | self.stagings() | self.shms()
+
+    def end_starts(self, container_ids: Collection[str]) -> None:
+        """Kill the runtimes and monitors that still make these containers, and wait for their ends. Blocks."""
+        kill_given([str(self._paths.bundle(container_id)) for container_id in container_ids])
 
     def clear_cgroup(self, container_id: str) -> None:
         """Kill what is left in the control group that a bundle names, and remove that. A runtime that was cut off may

@@ -36,6 +36,7 @@ from husk.kernel.lean_mounts import Copies as Copies
 from husk.kernel.lean_mounts import LeanMounts as LeanMounts
 from husk.runtime import oci
 from husk.runtime.complaints import fault
+from husk.runtime.process import Process
 from husk.runtime.supervise.console import Console, until_accepted
 from husk.text.documents import MalformedDocument, decode
 
@@ -78,11 +79,45 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.stdin_open and self.stdin_once and not self.terminal
 
 
-class CreatedProcess(msgspec.Struct, frozen=True):
-    """A created container: its first process, and the monitor."""
+class MonitoredProcess:
+    """A process and its monitor, each held by a descriptor."""
 
-    pid: int
-    monitor_pid: int
+    __slots__ = ("_bundle", "_console", "_monitor", "_watched", "monitor_pid", "monitor_started", "pid", "process")
+
+    def __init__(self, bundle: Bundle, pid: int, monitor: process.Child, console: Console | None = None) -> None:
+        """`console` is a connection that was made before the first instruction."""
+        self.pid = pid
+        self.monitor_pid = monitor.pid
+        self.monitor_started = process.start_time(monitor.pid) or 0
+        self._bundle = bundle
+        self._monitor: process.Child | None = monitor
+        self._console = console
+        self._watched = False
+        self.process = Process(pid)
+
+    async def wait(self) -> None:
+        """Return when the monitor has ended: the exit status is there, all output is written."""
+        if self._monitor is None:
+            raise SystemFault(f"the monitor {self.monitor_pid} was let go of")
+        self._watched = True
+        await process.wait_exit(self._monitor.pidfd)
+
+    def close(self) -> None:
+        """Let go of both, which run on. Safe to call twice, and while somebody waits."""
+        self.process.close()
+        if self._console is not None:
+            self._console.close()
+        monitor, self._monitor = self._monitor, None
+        if monitor is not None and self._watched:
+            monitor.close()
+        elif monitor is not None:
+            process.reap_later(monitor)
+
+    async def attach(self, *, accepts: bool = True) -> Console:
+        """Connect to the streams; what is written from now on is seen. `accepts` is False where the monitor accepts
+        nobody before it has been told to start its process: then it accepts first, and copies output after."""
+        made, self._console = self._console, None
+        return made or await connect(self._bundle, accepts=accepts)
 
 
 class Apart(msgspec.Struct, frozen=True):
@@ -106,6 +141,34 @@ DIED = "did not finish: it died"
 # A runtime is looked for so often, in seconds, and missed as many times before it counts as dead: on a busy host its
 # monitor may be about to tell of its end.
 _LOOK, _LOOKS = 1.0, 5
+
+
+async def connect(bundle: Bundle, *, accepts: bool = True) -> Console:
+    """Connect to the streams that the monitor of a bundle serves; `accepts` as for `MonitoredProcess.attach`."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.setblocking(False)
+    directory = os.open(bundle.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Through the descriptor, because the path may be longer than a socket's address can be.
+        address = f"/proc/self/fd/{directory}/attach"
+        for _ in range(200):
+            try:
+                connection.connect(address)
+            except BlockingIOError:  # the monitor's queue of new clients is full
+                await asyncio.sleep(0.01)
+            else:
+                if accepts:
+                    await until_accepted(connection)
+                return Console(connection, bundle.closes_stdin)
+        raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, OSError):
+            gone = f"the monitor of container {bundle.container_id} is gone: {error.strerror}"
+            raise SystemFault(gone) from error
+        raise
+    finally:
+        os.close(directory)
 
 
 class GaveUp(SystemFault):
@@ -139,10 +202,9 @@ class Monitor:
         runtime: oci.OCIRuntime,
         timeout: float = 120.0,
         apart: Apart | None = None,
-    ) -> CreatedProcess:
-        """Create the container of a bundle that is newly written; it waits for `runtime.start`. The caller watches the
-        monitor with `process.wait_exit`, which also reaps it. When this fails nothing runs, but the runtime may know
-        the id.
+    ) -> MonitoredProcess:
+        """Create the container of a bundle that is newly written; it waits for `runtime.start`. When this
+        fails nothing runs, but the runtime may know the id.
 
         `apart` tells what it needs of the host's mounts, if that is known: then it is made apart from all others.
         """
@@ -174,13 +236,14 @@ class Monitor:
             writer = -1
             report = await self._report(reader, children, runtime, timeout)
             [child] = children
+            made = MonitoredProcess(bundle, report.data, child) if report is not None and report.data > 0 else None
         except BaseException:
             for child in children:
                 # A runtime that is still at work would make things again that the caller removes.
                 await asyncio.shield(process.end_family(child))
             raise
         else:
-            if report is None or report.data <= 0:
+            if made is None:
                 await process.wait_exit(child.pidfd)
                 child.close()
                 text = report.message if report else content(complaints)
@@ -189,9 +252,8 @@ class Monitor:
                 # which looks for its end first, takes it for one that had none to give. Newer ones say so.
                 lost = bundle.terminal and text in ("", "Runtime did not set up terminal")
                 raise (GaveUp if lost else SystemFault)(fault(runtime.name, "create", text, bundle.command))
-            child.close()
             self._moves.moved()
-            return CreatedProcess(report.data, child.pid)
+            return made
         finally:
             os.close(reader)
             os.close(complaints)
@@ -269,33 +331,21 @@ class Monitor:
         """Return True if the monitor has noted that the container ran out of memory."""
         return os.path.exists(f"{bundle.directory}/oom")
 
-    async def attach(self, bundle: Bundle, *, accepts: bool = True) -> Console:
-        """Connect to the container's streams; what it writes from now on is seen. `accepts` is False where the monitor
-        accepts nobody before it has been told to start its process: then it accepts first, and copies output after."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.setblocking(False)
-        directory = os.open(bundle.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    def adopt(self, bundle: Bundle, pid: int, monitor_pid: int, monitor_started: int) -> MonitoredProcess | None:
+        """Take over a process that a former daemon has started; None if its monitor is gone. The time at which that
+        started guards against a reused process id."""
         try:
-            # Through the descriptor, because the path may be longer than a socket's address can be.
-            address = f"/proc/self/fd/{directory}/attach"
-            for _ in range(200):
-                try:
-                    connection.connect(address)
-                except BlockingIOError:  # the monitor's queue of new clients is full
-                    await asyncio.sleep(0.01)
-                else:
-                    if accepts:
-                        await until_accepted(connection)
-                    return Console(connection, bundle.closes_stdin)
-            raise SystemFault(f"the monitor of container {bundle.container_id} does not answer")
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, OSError):
-                gone = f"the monitor of container {bundle.container_id} is gone: {error.strerror}"
-                raise SystemFault(gone) from error
-            raise
-        finally:
-            os.close(directory)
+            monitor = process.Child(monitor_pid, process.pidfd_open(monitor_pid))
+        except ProcessLookupError:
+            return None
+        if process.start_time(monitor_pid) == monitor_started:
+            try:
+                return MonitoredProcess(bundle, pid, monitor)
+            except BaseException:
+                monitor.close()
+                raise
+        monitor.close()
+        return None
 
     async def resize(self, bundle: Bundle, height: int, width: int) -> None:
         """Set the size of the container's terminal."""

@@ -33,7 +33,17 @@ from husk.kernel.exec_hold import held_until_sized
 from husk.kernel.trees import discard_tree
 from husk.runtime import oci
 from husk.runtime.complaints import fault
-from husk.runtime.supervise.conmon import DIED, Bundle, Monitor, content, read_report, socket_directory, watched
+from husk.runtime.supervise.conmon import (
+    DIED,
+    Bundle,
+    Monitor,
+    MonitoredProcess,
+    connect,
+    content,
+    read_report,
+    socket_directory,
+    watched,
+)
 from husk.runtime.supervise.console import Console
 
 START_TIMEOUT = 60.0
@@ -41,14 +51,6 @@ START_TIMEOUT = 60.0
 _LOOP_SECONDS = 5.0
 _RECORD, _LOG = "exec.json", "runtime.log"
 _LONGEST_LOG = 1 << 16
-
-
-class Started(msgspec.Struct, frozen=True):
-    """A running exec: its process, its monitor, and the line to its streams when that was asked for."""
-
-    pid: int
-    monitor_pid: int
-    console: Console | None
 
 
 class ExecMonitor(Monitor):
@@ -74,8 +76,11 @@ class ExecMonitor(Monitor):
         """Delete the bundle; nothing happens when it is gone."""
         discard_tree(bundle.directory)
 
-    async def start(self, bundle: Bundle, runtime: oci.OCIRuntime, spec: dict[str, object], attached: bool) -> Started:
-        """Run the process in the container of the bundle. When this fails nothing runs."""
+    async def start(
+        self, bundle: Bundle, runtime: oci.OCIRuntime, spec: dict[str, object], attached: bool
+    ) -> MonitoredProcess:
+        """Run the process in the container of the bundle; with `attached` its streams are connected before the first
+        instruction. When this fails nothing runs."""
         (bundle.directory / "process.json").write_bytes(msgspec.json.encode(spec))
         with ExitStack() as ours:
             held = attached or bundle.terminal
@@ -99,13 +104,15 @@ class ExecMonitor(Monitor):
                     lost = await until_told.enter_async_context(watched(child.pid, limit))
                     if held and await read_report(talk.attach) is not None:
                         if attached:
-                            console = await self.attach(bundle, accepts=bundle.terminal)
+                            console = await connect(bundle, accepts=bundle.terminal)
                         if bundle.terminal:
                             await process.until_asleep(child.pid, _LOOP_SECONDS)
                         if "consoleSize" in spec and runtime.sizes_late:
                             await until_told.enter_async_context(held_until_sized(child.pid))
                         talk.go()
                     report = await read_report(talk.sync)
+                if report is not None and report.data > 0:
+                    return MonitoredProcess(bundle, report.data, child, console)
             except BaseException as error:
                 if console is not None:
                     console.close()
@@ -116,9 +123,6 @@ class ExecMonitor(Monitor):
                     late = f"did not finish within {START_TIMEOUT:g} seconds"
                     raise SystemFault(f"{runtime.name} exec {DIED if lost else late}") from None
                 raise
-            if report is not None and report.data > 0:
-                child.close()
-                return Started(report.data, child.pid, console)
             if console is not None:
                 console.close()
             await process.wait_exit(child.pidfd)

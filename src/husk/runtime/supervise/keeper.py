@@ -29,7 +29,8 @@ from husk.kernel import keeping, process
 from husk.kernel.lean_mounts import Copies, LeanMounts
 from husk.runtime import oci
 from husk.runtime.complaints import fault
-from husk.runtime.supervise.conmon import Apart, Bundle, Monitor
+from husk.runtime.process import Process
+from husk.runtime.supervise.conmon import Apart, Bundle, Monitor, MonitoredProcess
 from husk.runtime.supervise.pipes import PipeConsole
 from husk.text.documents import decode
 
@@ -49,45 +50,50 @@ class _Said(msgspec.Struct):
     error: str = ""
 
 
-class Attended:
-    """A container that is made for somebody who waits. As a process it is what a monitor is: it ends when the exit
-    status of the container is known."""
+class KeptProcess:
+    """A container's process, whose parent is the keeper's process. It is known and held as soon as that has made it."""
 
-    def __init__(self, console: PipeConsole, keeper: int) -> None:
+    process: Process
+
+    def __init__(self, console: PipeConsole, keeper: int, started: int) -> None:
         loop = asyncio.get_running_loop()
-        self.console = console
-        self.keeper = keeper
         self.pid = 0
-        self.made: asyncio.Future[_Said] = loop.create_future()
+        self.monitor_pid, self.monitor_started = keeper, started
+        self.told: asyncio.Future[_Said] = loop.create_future()
+        self._console = console
         self._end: asyncio.Future[None] = loop.create_future()
 
-    @property
-    def has_ended(self) -> bool:
-        return self._end.done()
-
-    def signal(self, number: int) -> bool:
-        """The container's own process is for others to signal."""
-        return False
-
     async def wait(self) -> None:
+        """Return when the exit status is there, or nobody knows it."""
         await asyncio.shield(self._end)
 
     def close(self) -> None:
-        """Nothing is held but the console, which its reader closes."""
+        """Let go of the process; the console is its reader's. Safe to call twice."""
+        if self.pid:
+            self.process.close()
+
+    async def attach(self, *, accepts: bool = True) -> PipeConsole:
+        """Take the streams; what is written from now on is seen. There is one reader at a time."""
+        self._console.take()
+        return self._console
+
+    def made(self, pid: int) -> None:
+        self.process = Process(pid)
+        self.pid = pid
 
     def heard(self, said: _Said) -> None:
         if said.exit is not None:
             self.lost()
-        elif not self.made.done():
-            self.made.set_result(said)
+        elif not self.told.done():
+            self.told.set_result(said)
 
     def lost(self) -> None:
         """It has ended, or nobody knows how it does."""
-        if not self.made.done():
-            self.made.set_result(_Said(0, status=1, error="the process that runs containers has ended"))
+        if not self.told.done():
+            self.told.set_result(_Said(0, status=1, error="the process that runs containers has ended"))
         if not self._end.done():
             self._end.set_result(None)
-            self.console.finish()
+            self._console.finish()
 
 
 class Keeper:
@@ -95,24 +101,31 @@ class Keeper:
         self._monitor = monitor
         self._lean = lean
         self._line: socket.socket | None = None
-        self._pid = 0
+        self._pid = self._started = 0
         self._starting = asyncio.Lock()
         self._numbers = itertools.count(1)
-        self._runs: dict[int, Attended] = {}
+        self._runs: dict[int, KeptProcess] = {}
         self._tasks = Tasks()
         self._closed = False
         self._fails = False
 
     async def create(
-        self, bundle: Bundle, runtime: oci.OCIRuntime, apart: Apart, timeout: float = 120.0
-    ) -> Attended | None:
-        """Make the container of a bundle that is newly written; it waits for `runtime.start`. None where it takes a
-        monitor. When this fails nothing runs, but the runtime may know the id."""
+        self, bundle: Bundle, runtime: oci.OCIRuntime, timeout: float = 120.0, apart: Apart | None = None
+    ) -> KeptProcess | MonitoredProcess:
+        """Make the container of a bundle that is newly written; it waits for `runtime.start`. One that cannot be made
+        apart from the host's mounts has a monitor. When this fails nothing runs, but the runtime may know the id."""
+        if apart is not None and (kept := await self._create(bundle, runtime, timeout, apart)) is not None:
+            return kept
+        return await self._monitor.create(bundle, runtime, timeout, apart)
+
+    async def _create(
+        self, bundle: Bundle, runtime: oci.OCIRuntime, timeout: float, apart: Apart
+    ) -> KeptProcess | None:
         if (line := await self._begun()) is None:
             return None
         number = next(self._numbers)
         streams, console = _streams(bundle)
-        attended = self._runs[number] = Attended(console, self._pid)
+        kept = self._runs[number] = KeptProcess(console, self._pid, self._started)
         brought: Sequence[object] = ()
         try:
             try:
@@ -124,24 +137,24 @@ class Keeper:
                 return None
             try:
                 async with asyncio.timeout(timeout):
-                    said = await asyncio.shield(attended.made)
+                    said = await asyncio.shield(kept.told)
             except BaseException as error:
                 # A runtime that is still at work would make things again that the caller removes.
-                await self._tasks.to_its_end(self._dropped(line, number, attended), "end a runtime")
+                await self._tasks.to_its_end(self._dropped(line, number, kept), "end a runtime")
                 if isinstance(error, TimeoutError):
                     raise SystemFault(f"{runtime.name} create did not finish within {timeout:g} seconds") from None
                 raise
             if not said.pid:
                 text = said.error or await asyncio.to_thread(_written, _log(bundle))
                 raise SystemFault(fault(runtime.name, "create", text, bundle.command))
-            attended.pid = said.pid
+            kept.made(said.pid)
             self._monitor.moved()
-            return attended
+            return kept
         finally:
             if brought:
                 self._lean.forget(apart.copies.brought)
-            if not attended.pid:
-                attended.lost()
+            if not kept.pid:
+                kept.lost()
                 console.close()
                 self._runs.pop(number, None)
 
@@ -175,7 +188,7 @@ class Keeper:
         except BaseException:
             ours.close()
             raise
-        self._line, self._pid = ours, child.pid
+        self._line, self._pid, self._started = ours, child.pid, process.start_time(child.pid) or 0
         loop.add_reader(ours.fileno(), self._hear)
 
     def _hear(self) -> None:
@@ -206,10 +219,10 @@ class Keeper:
         for run in runs.values():
             run.lost()
 
-    async def _dropped(self, line: socket.socket, number: int, attended: Attended) -> None:
+    async def _dropped(self, line: socket.socket, number: int, kept: KeptProcess) -> None:
         with contextlib.suppress(OSError):
             line.send(json.dumps({"id": number, "drop": True}).encode())
-        await asyncio.shield(attended.made)
+        await asyncio.shield(kept.told)
 
 
 def _streams(bundle: Bundle) -> tuple[list[int], PipeConsole]:

@@ -1,7 +1,7 @@
 """The streams of a container that has pipes and no monitor: what `Console` is for one that has a monitor.
 
-Somebody always reads: when nobody wants the output any more it is thrown away, so that the container neither waits nor
-is killed for writing. And nobody waits for ever: when the container's first process has ended, what is in the pipes is
+Somebody always reads: while nobody wants the output it is thrown away, so that the container neither waits nor is
+killed for writing. And nobody waits for ever: when the container's first process has ended, what is in the pipes is
 all that comes, whoever else holds them.
 """
 
@@ -13,19 +13,21 @@ _CHUNK = 32 * 1024
 
 
 class PipeConsole:
-    """Our ends of a container's pipes; `stdin` is -1 where it has none. One reader and one writer at a time."""
+    """Our ends of a container's pipes; `stdin` is -1 where it has none. One reader and one writer at a time, which says
+    `take` before."""
 
     def __init__(self, stdin: int, stdout: int, stderr: int, closes_stdin: bool) -> None:
         self._stdin = stdin
         self._outputs = {1: stdout, 2: stderr}
         self._closes_stdin = closes_stdin
         self._ended = False
-        self._wanted = True
+        self._wanted = False
         self._waiting: asyncio.Future[None] | None = None
         self._writing: asyncio.Future[None] | None = None
         for fd in (stdin, stdout, stderr):
             if fd >= 0:
                 os.set_blocking(fd, False)
+        self._drain()
 
     async def accepted(self) -> None:
         """Return at once: whatever is written to a pipe is seen."""
@@ -61,11 +63,14 @@ class PipeConsole:
         if self._ended:
             self._close_outputs()
             return
+        self._drain()
+
+    def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         for stream, fd in self._outputs.items():
             loop.add_reader(fd, self._throw_away, stream)
 
-    def wanted_again(self) -> None:
+    def take(self) -> None:
         """Somebody wants what is written from now on."""
         if not self._wanted:
             self._wanted = True

@@ -1,7 +1,5 @@
 """Containers that another daemon left, and what a new one does about them, on a host that is only played."""
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
@@ -130,7 +128,18 @@ async def test_a_start_that_was_cut_off_does_not_go_on(room: Room) -> None:
     instance = await room.add(container())
     room.host.leftovers.there["bundle"] = {instance.id, "stranger"}
     await room.restorer.restore()
-    assert {Path(path).name for path in room.host.processes.killed} == {instance.id, "stranger"}
+    assert set(room.host.leftovers.ended) == {instance.id, "stranger"}
+
+
+async def test_one_whose_monitor_is_about_to_end_is_waited_for(room: Room) -> None:
+    instance = await room.started(container())
+    room.host.processes.running.pop(instance.record.state.pid).end()
+    after = await room.crashed()
+    await after.restorer.restore()
+    assert only(after).record.state.status == "running" and only(after).has_ended
+    await after.ended(only(after), 5)
+    state = only(after).record.state
+    assert (state.status, state.exit_code, state.error) == ("exited", 5, "")
 
 
 async def test_one_that_cannot_be_restored_keeps_nobody_else(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

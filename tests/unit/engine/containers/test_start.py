@@ -22,6 +22,7 @@ from husk.runtime.assembly import sources
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies
 from tests.support.but import but
+from tests.support.drivers import FakeMonitor, FakeSupervised
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -217,11 +218,13 @@ async def test_nothing_is_brought_where_no_container_can_be_made_apart(
 class AskedKeeper:
     """It is asked, and leaves the container to a monitor."""
 
-    def __init__(self) -> None:
+    def __init__(self, monitor: FakeMonitor) -> None:
         self.asked: list[str] = []
+        self._monitor = monitor
 
-    async def create(self, bundle: Bundle, runtime: OCIRuntime, apart: Apart) -> None:
+    async def create(self, bundle: Bundle, runtime: OCIRuntime, *, apart: Apart | None = None) -> FakeSupervised:
         self.asked.append(bundle.container_id)
+        return await self._monitor.create(bundle, runtime, apart=apart)
 
 
 AWAITED = HostConfig(auto_remove=True, ipc_mode="private", log_config=LogConfig(type="none"))
@@ -237,13 +240,12 @@ AWAITED = HostConfig(auto_remove=True, ipc_mode="private", log_config=LogConfig(
         (ContainerConfig(), replace(AWAITED, auto_remove=False), True, True, False),
         (ContainerConfig(), replace(AWAITED, log_config=LogConfig(type="json-file")), True, True, False),
         (ContainerConfig(), replace(AWAITED, pid_mode="host"), True, True, False),
-        (ContainerConfig(), replace(AWAITED, ipc_mode="host"), True, True, False),
     ],
 )
 async def test_one_that_somebody_waits_for_needs_no_monitor(
     room: Room, config: ContainerConfig, host_config: HostConfig, awaited: bool, attached: bool, asked: bool
 ) -> None:
-    keeper = AskedKeeper()
+    keeper = AskedKeeper(room.host.monitor)
     room.lifecycle._starter()._keeper = keeper
     instance = await room.add(container(config=config, host_config=host_config))
     if attached:

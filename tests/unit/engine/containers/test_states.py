@@ -126,13 +126,13 @@ def test_a_process_that_is_let_go_is_closed_and_what_it_held_is_to_be_released()
     life = alive()
     assert states.holds(life) and states.cleared(life) == life and not states.is_uncleared(life)
     assert states.resting(life) == states.UNSETTLED
-    cast(Mock, life.process).close.assert_called_once_with()
+    cast(Mock, life.supervised).close.assert_called_once_with()
 
 
 def test_a_removal_marks_a_process_and_takes_the_mark_back() -> None:
     life = alive()
     marked = states.doomed(life, True)
-    assert isinstance(marked, states.Alive) and marked.doomed and marked.process is life.process
+    assert isinstance(marked, states.Alive) and marked.doomed and marked.supervised is life.supervised
     assert states.doomed(marked, False) == life
 
 

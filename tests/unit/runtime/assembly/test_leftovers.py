@@ -1,6 +1,8 @@
 """Leftovers that belong to nobody any more."""
 
 import os
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,19 @@ def test_a_copy_of_conmon_that_a_former_version_has_kept_goes(tmp_path: Path) ->
     (tmp_path / "blobs").mkdir()
     discard_former(tmp_path)
     assert os.listdir(tmp_path) == ["blobs"]
+
+
+def test_what_still_makes_a_container_is_killed(tmp_path: Path) -> None:
+    paths = Paths(Config(data_root=tmp_path / "data", exec_root=tmp_path / "run"))
+    makers = {name: subprocess.Popen(["sh", "-c", "cat; :", "sh", str(paths.bundle(name))], stdin=subprocess.PIPE)
+              for name in ("mine", "other")}  # fmt: skip
+    try:
+        reaping = threading.Thread(target=makers["mine"].wait)
+        reaping.start()
+        Leftovers(paths, lambda path, why: None).end_starts({"mine", "unknown"})
+        reaping.join(20)
+        assert makers["mine"].returncode == -9 and makers["other"].poll() is None
+    finally:
+        for maker in makers.values():
+            maker.kill()
+            maker.communicate()

@@ -1,13 +1,17 @@
+import asyncio
 import os
 import resource
+import signal
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from husk.errors import SystemFault
+from husk.kernel import process
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.conmon import Bundle, GaveUp, Monitor
+from husk.runtime.supervise.conmon import Bundle, GaveUp, Monitor, MonitoredProcess, connect
+from tests.support.waiting import until_async
 
 RUNTIME = OCIRuntime("crun", "/usr/bin/crun", ("--extra",), Path("/run/x"))
 
@@ -70,9 +74,62 @@ def test_a_container_that_runs_has_no_exit_status(monitor: Monitor, bundle: Bund
 
 async def test_attaching_to_a_container_without_monitor_fails(monitor: Monitor, bundle: Bundle) -> None:
     with pytest.raises(SystemFault, match="the monitor of container abc is gone"):
-        await monitor.attach(bundle)
+        await connect(bundle)
     with pytest.raises(SystemFault, match="cannot resize container abc"):
         await monitor.resize(bundle, 1, 1)
+
+
+# --- a process and its monitor
+
+
+def monitored(bundle: Bundle, program: str = "sleep") -> MonitoredProcess:
+    return MonitoredProcess(bundle, os.getpid(), process.spawn([program, "60"]))
+
+
+async def reaped(pid: int) -> None:
+    await until_async(lambda: process.start_time(pid) is None, "that nothing is left of the monitor", 20)
+
+
+async def test_one_that_is_let_go_of_unwatched_leaves_no_zombie(bundle: Bundle) -> None:
+    found = monitored(bundle)
+    found.close()
+    found.close()
+    os.kill(found.monitor_pid, signal.SIGKILL)
+    await reaped(found.monitor_pid)
+    with pytest.raises(SystemFault, match="was let go of"):
+        await found.wait()
+
+
+async def test_one_that_is_let_go_of_while_somebody_waits_is_seen_to_its_end(bundle: Bundle) -> None:
+    found = monitored(bundle)
+    waiting = asyncio.get_running_loop().create_task(found.wait())
+    await asyncio.sleep(0)
+    found.close()
+    assert found.process.has_ended, "nobody knows of it any more"
+    os.kill(found.monitor_pid, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        await waiting
+    await reaped(found.monitor_pid)
+
+
+async def test_one_is_adopted_whose_monitor_is_the_same_process(monitor: Monitor, bundle: Bundle) -> None:
+    first = monitored(bundle)
+    gone = process.spawn(["true"])
+    await process.wait(gone)
+    adopted = monitor.adopt(bundle, gone.pid, first.monitor_pid, first.monitor_started)
+    assert adopted is not None and adopted.process.has_ended
+    assert (adopted.pid, adopted.monitor_pid) == (gone.pid, first.monitor_pid)
+    assert adopted.monitor_started == first.monitor_started
+    before = len(os.listdir("/proc/self/fd"))
+    assert monitor.adopt(bundle, gone.pid, first.monitor_pid, first.monitor_started - 1) is None
+    assert monitor.adopt(bundle, os.getpid(), gone.pid, 1) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.kill(first.monitor_pid, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        await adopted.process.wait()
+        await asyncio.gather(first.wait(), adopted.wait())
+    first.close()
+    adopted.close()
 
 
 @pytest.mark.parametrize(

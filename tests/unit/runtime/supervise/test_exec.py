@@ -10,7 +10,7 @@ import pytest
 
 from husk.runtime import complaints
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise import console
+from husk.runtime.supervise import console as consoles
 from husk.runtime.supervise.conmon import Bundle, read_report
 from husk.runtime.supervise.exec import ExecMonitor, _Talk
 
@@ -79,16 +79,17 @@ def test_no_descriptor_is_left(held: bool):
 async def test_a_monitor_that_accepts_nobody_before_the_start_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(console, "_ACCEPT_SECONDS", 600.0)
+    monkeypatch.setattr(consoles, "_ACCEPT_SECONDS", 600.0)
     program = tmp_path / "conmon"
     program.write_text(f"#!{sys.executable}\n{LATE}")
     program.chmod(0o755)
     async with asyncio.timeout(60):
         started = await ExecMonitor(str(program)).start(Bundle("abc", tmp_path), RUNTIME, {}, attached=True)
-        assert started.console is not None
-        assert await started.console.read() == (1, b"hello")
-    started.console.close()
-    os.waitpid(started.monitor_pid, 0)
+        console = await started.attach()
+        assert await console.read() == (1, b"hello")
+        console.close()
+        await started.wait()
+    started.close()
 
 
 @pytest.mark.parametrize("attached", [False, True])
@@ -99,10 +100,11 @@ async def test_a_terminals_process_is_not_started_before_the_monitor_waits(tmp_p
     bundle = Bundle("abc", tmp_path, terminal=True)
     async with asyncio.timeout(60):
         started = await ExecMonitor(str(program)).start(bundle, RUNTIME, {}, attached=attached)
-    assert started.pid == 42
-    if started.console is not None:
-        started.console.close()
-    os.waitpid(started.monitor_pid, 0)
+        assert started.pid == 42
+        if attached:
+            (await started.attach()).close()
+        await started.wait()
+    started.close()
 
 
 async def test_the_exit_status_may_follow_the_pid_at_once():

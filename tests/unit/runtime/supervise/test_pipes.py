@@ -35,7 +35,9 @@ def ends() -> Iterator[Ends]:
 
 
 def console_of(ends: Ends, closes_stdin: bool = True) -> PipeConsole:
-    return PipeConsole(*ends.ours, closes_stdin)
+    console = PipeConsole(*ends.ours, closes_stdin)
+    console.take()
+    return console
 
 
 async def test_output_comes_with_its_stream_until_both_have_ended(ends: Ends) -> None:
@@ -116,7 +118,7 @@ async def test_output_that_nobody_wants_is_thrown_away_until_somebody_does(ends:
                 written += os.write(ends.stdout, bytes(1 << 14))
             except BlockingIOError:
                 await asyncio.sleep(0)
-        console.wanted_again()
+        console.take()
         while (piece := await console.read()) is not None:
             os.write(ends.stderr, b"heard")
             if piece == (2, b"heard"):
