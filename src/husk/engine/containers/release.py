@@ -117,7 +117,7 @@ class Releaser:
         self._networks.forget(instance.draft)
         _forget_pids(instance.draft)
         instance.believe(instance.draft.record)
-        instance.life = states.SETTLED
+        instance.life = states.settled(instance.life)
 
     def _can_wait(self, record: Container) -> bool:
         """Return True if the container's control group, which is empty by then, may be there a while longer. With

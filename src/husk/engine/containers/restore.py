@@ -103,7 +103,7 @@ class Restorer:
             found = self._monitor.adopt(bundle, record.state.pid, record.monitor_pid, record.monitor_started)
             if found is None:
                 return False
-            instance.life = states.Alive(found)
+            instance.life = states.begun(instance.life, found)
             state = replace(record.state, health=health.begin(record.config, record.state.health))
             instance.believe(replace(instance.draft.record, state=state))
             self._lifecycle.watch(instance)

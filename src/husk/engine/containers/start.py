@@ -61,7 +61,7 @@ class Starter:
         """Make the container's process and let it run; its draft then has the pids. `awaited` says that somebody of
         this process waits for its end, and that it runs for nobody else."""
         self._monitor.expect()
-        instance.life = states.UNSETTLED
+        instance.life = states.starting(instance.life)
         runtime = self._runtimes.get(instance.record.host_config.runtime)
         for companion in companions:
             await companion.starting(instance)
@@ -95,7 +95,7 @@ class Starter:
             monitor_pid=supervised.monitor_pid,
             monitor_started=supervised.monitor_started,
         )
-        instance.life = states.Alive(supervised)
+        instance.life = states.begun(instance.life, supervised)
         config = record.host_config
         own = ([], []) if config.privileged else (config.masked_paths or [], config.readonly_paths or [])
         console = await supervised.attach(accepts=False) if instance.switchboard else None

@@ -141,6 +141,27 @@ Life: TypeAlias = Resting | Alive | Waiting
 SETTLED, UNSETTLED, DISCARDED = Settled(), Unsettled(), Discarded()
 
 
+def starting(life: Life) -> Unsettled:
+    """Return what there is from now on, while a start takes what the process needs."""
+    if isinstance(life, Alive | Waiting) or is_uncleared(life):
+        raise SystemFault(f"a container cannot be started that is {type(life).__name__}")
+    return UNSETTLED
+
+
+def begun(life: Life, supervised: Supervised) -> Alive:
+    """Return what there is with a process that was made, or that a former daemon has made."""
+    if not isinstance(life, Unsettled):
+        raise SystemFault(f"a container cannot get a process that is {type(life).__name__}")
+    return Alive(supervised)
+
+
+def settled(life: Life) -> Settled:
+    """Return what there is of a container that a former daemon knew, and left nothing of."""
+    if life != UNSETTLED:
+        raise SystemFault(f"a container cannot be without remains that is {type(life).__name__}")
+    return SETTLED
+
+
 def resting(life: Life) -> Resting:
     """Return what there is without a process: a wait for the next run is given up, a process let go."""
     match life:

@@ -1,6 +1,7 @@
 """States of containers: every transition that there is, and no other."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast, get_args
 from unittest.mock import Mock
 
@@ -85,6 +86,45 @@ def test_an_end_keeps_what_was_told_of_lack_of_memory() -> None:
 
 def alive(doomed: bool = False) -> states.Alive:
     return states.Alive(cast(Any, Mock()), doomed=doomed)
+
+
+LIVES: dict[str, Callable[[], states.Life]] = {
+    "settled": lambda: states.SETTLED,
+    "unsettled": lambda: states.UNSETTLED,
+    "unsettled and uncleared": lambda: states.Unsettled(uncleared=True),
+    "uncleared": states.Uncleared,
+    "discarded": lambda: states.DISCARDED,
+    "alive": alive,
+    "waiting": lambda: states.Waiting(cast(Any, Mock()), states.SETTLED),
+}
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_a_start_begins_where_nothing_of_a_former_run_is_in_its_way(name: str) -> None:
+    if name in ("settled", "unsettled", "discarded"):
+        assert states.starting(LIVES[name]()) == states.UNSETTLED
+    else:
+        with pytest.raises(SystemFault, match="cannot be started"):
+            states.starting(LIVES[name]())
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_a_process_comes_to_one_that_is_not_settled(name: str) -> None:
+    supervised = cast(Any, Mock())
+    if name.startswith("unsettled"):
+        assert states.begun(LIVES[name](), supervised) == states.Alive(supervised)
+    else:
+        with pytest.raises(SystemFault, match="cannot get a process"):
+            states.begun(LIVES[name](), supervised)
+
+
+@pytest.mark.parametrize("name", LIVES)
+def test_nothing_is_found_of_one_that_a_former_daemon_knew(name: str) -> None:
+    if name == "unsettled":
+        assert states.settled(LIVES[name]()) == states.SETTLED
+    else:
+        with pytest.raises(SystemFault, match="cannot be without remains"):
+            states.settled(LIVES[name]())
 
 
 @pytest.mark.parametrize(
