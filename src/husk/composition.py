@@ -1,6 +1,6 @@
 """The engine as a whole, as the API, the daemon and the library see it: the core, with its wings put to it.
 
-The core (`husk.engine`) knows no wing. A wing is given what the core has opened (`OpenParts`), and is loaded when
+The core (`husk.engine`) knows no wing. A wing is given what the core has opened (`Core`), and is loaded when
 something is left of its work or somebody asks for it.
 
 async with Engine.open(config) as engine:
@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 from husk.aio.once import Once, load
 from husk.config import Config
-from husk.engine.containers.parts import LateParts
 from husk.engine.model.build import CACHE_MOUNT, RECORD
 from husk.engine.model.image import CommitOptions
 from husk.engine.networks.service import Networks
-from husk.engine.opening import OpenParts, open_parts
+from husk.engine.opening import Core, open_core
 from husk.storage.secrets.traces import KEY, TASK_FILES, any_left
 from husk.storage.state.store import StateStore
 
@@ -34,37 +33,26 @@ if TYPE_CHECKING:
 SWARM_KINDS = ("swarm", "membership", "node", "service", "task", "secret", "config")
 
 
-class Engine(LateParts):
+class Engine:
     """One engine on one data root. Closing it leaves containers running; the next one takes them over."""
 
-    def __init__(self, parts: OpenParts, builder: "LateBuilder", build_swarm: "Callable[[], SwarmControl]") -> None:
+    def __init__(self, core: Core, builder: "LateBuilder", build_swarm: "Callable[[], SwarmControl]") -> None:
         """`build_swarm` makes the control of a swarm where nothing is left of one."""
-        super().__init__(
-            parts=parts.parts,
-            assembly=parts.assembly,
-            runtimes=parts.runtimes,
-            host=parts.host,
-            networks=parts.networks,
-            image_store=parts.image_store,
-            nursery=parts.nursery,
-            publish=parts.publish,
-        )
-        self.config = parts.config
-        self.watch = parts.watch
-        self._downloads = parts.downloads
-        self._uploads = parts.uploads
-        self.events = parts.events
-        self.containers = parts.containers
-        self.container_pruner = parts.container_pruner
-        self.execs = parts.execs
-        self.images = parts.images
-        self.networks = parts.networks
-        self.volumes = parts.volumes
-        self.system = parts.system
+        self._core = core
+        self.config = core.base.config
+        self.watch = core.base.watch
+        self.events = core.base.events
+        self.containers = core.containers.service
+        self.container_pruner = core.containers.pruner
+        self.execs = core.containers.life.execs
+        self.verbs = core.containers.verbs
+        self.images = core.images.service
+        self.networks = core.networks
+        self.volumes = core.volumes
+        self.system = core.system
+        self.builder = builder
         self._swarm: SwarmControl | None = None
         self._build_swarm = build_swarm
-        self.builder = builder
-        self._registry = parts.registry
 
     @classmethod
     @asynccontextmanager
@@ -83,18 +71,27 @@ class Engine(LateParts):
         touched.
         """
         async with AsyncExitStack() as stack:
-            parts = await open_parts(config, stack, open_files, meanwhile, keeps)
-            builder = LateBuilder(partial(_open_builder, parts), parts.state)
+            core = await open_core(config, stack, open_files, meanwhile, keeps)
+            builder = LateBuilder(partial(_open_builder, core), core.base.state)
             stack.push_async_callback(_close_builder, builder)
-            engine = cls(parts, builder, partial(_build_swarm, stack, parts))
-            if await swarm_wanted(config, parts.state, parts.networks):
-                engine._swarm = await _open_swarm(stack, parts)
-            parts.networks.restored()
+            engine = cls(core, builder, partial(_build_swarm, stack, core))
+            if await swarm_wanted(config, core.base.state, core.networks):
+                engine._swarm = await _open_swarm(stack, core)
+            core.networks.restored()
             yield engine
 
     async def commit(self, container: str, options: CommitOptions) -> str:
         """Make an image from a container; its id."""
-        return await self.committer.commit(container, options)
+        return await self.verbs.committer.commit(container, options)
+
+    @property
+    def workers_employed(self) -> int:
+        """The number of worker processes that there have been."""
+        return self._core.host.nursery.employed
+
+    def worker_processes(self) -> int:
+        """Count the worker processes that there are now. It reads a file: not for the event loop."""
+        return self._core.host.nursery.processes()
 
     @property
     def swarm(self) -> "SwarmControl":
@@ -124,15 +121,14 @@ class Engine(LateParts):
         """Take over what `config.load.reloadable` lets change while the daemon runs. InvalidParameter: nothing has."""
         from husk.engine.reloaded import told
 
-        self._runtimes.reload(config)
+        runtimes = self._core.host.runtimes
+        runtimes.reload(config)
         self.config = config
-        self.system.reload(config, self._runtimes.settings(), self._runtimes.default.name)
+        self.system.reload(config, runtimes.settings(), runtimes.default.name)
         self.networks.reload()
-        self.containers.reload(config.containers, self._runtimes.default.name)
+        self.containers.reload(config.containers, runtimes.default.name)
         self.builder.change(lambda builder: builder.reload(config.containers))
-        self._registry.reload(config)
-        self._downloads.resize(config.max_concurrent_downloads)
-        self._uploads.resize(config.max_concurrent_uploads)
+        self._core.images.reload(config)
         info = self.system.info()
         self.events.publish("daemon", "reload", info.engine_id, {"name": info.hostname, **told(config)})
 
@@ -154,25 +150,25 @@ class LateBuilder(Once["Builder"]):
         return await (await self.get()).items()
 
 
-async def _open_builder(core: OpenParts) -> "Builder":
+async def _open_builder(core: Core) -> "Builder":
     await load("husk.builder.opening")
     from husk.builder.opening import open_builder
     from husk.builder.surroundings import BuildSurroundings
 
     return await open_builder(
         BuildSurroundings(
-            config=core.config,
-            state=core.state,
-            store=core.image_store,
-            images=core.images,
+            config=core.base.config,
+            state=core.base.state,
+            store=core.images.store,
+            images=core.images.service,
             networks=core.networks,
-            runtimes=core.runtimes,
-            host=core.host,
-            paths=core.paths,
-            nursery=core.nursery,
-            registry=core.registry.client(),
-            watch=core.watch,
-            power_held=core.power_held,
+            runtimes=core.host.runtimes,
+            host=core.host.facts,
+            paths=core.host.assembly.paths,
+            nursery=core.host.nursery,
+            registry=core.images.registry.client(),
+            watch=core.base.watch,
+            power_held=core.images.power_held,
         )
     )
 
@@ -191,29 +187,29 @@ async def swarm_wanted(config: Config, state: StateStore, networks: Networks) ->
     return await asyncio.to_thread(any_left, config.data_root / KEY, config.exec_root / TASK_FILES)
 
 
-async def _open_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
+async def _open_swarm(stack: AsyncExitStack, core: Core) -> "SwarmControl":
     from husk.swarm.opening import open_swarm
 
     return await open_swarm(stack, _around_swarm(core))
 
 
-def _build_swarm(stack: AsyncExitStack, core: OpenParts) -> "SwarmControl":
+def _build_swarm(stack: AsyncExitStack, core: Core) -> "SwarmControl":
     from husk.swarm.opening import build_swarm
 
     return build_swarm(stack, _around_swarm(core))
 
 
-def _around_swarm(core: OpenParts) -> "SwarmSurroundings":
+def _around_swarm(core: Core) -> "SwarmSurroundings":
     from husk.swarm.model.node import Machine
     from husk.swarm.surroundings import SwarmSurroundings
 
     info = core.system.info()
     return SwarmSurroundings(
-        config=core.config,
-        state=core.state,
-        events=core.events,
-        containers=core.containers,
-        images=core.images,
+        config=core.base.config,
+        state=core.base.state,
+        events=core.base.events,
+        containers=core.containers.service,
+        images=core.images.service,
         networks=core.networks,
         machine=Machine(info.hostname, info.machine, info.cpus, info.memory, info.version),
     )

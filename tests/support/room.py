@@ -5,7 +5,7 @@ from pathlib import Path
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Companion, ContainerIndex, Instance, publish_container
-from husk.engine.containers.parts import Parts
+from husk.engine.containers.parts import LifeParts
 from husk.engine.model.container import KIND, Container
 from husk.engine.model.events import Event, Events
 from tests.support.drivers import HOST, FakeHost
@@ -31,7 +31,7 @@ class Told(Companion):
         self.heard.append("ended")
 
 
-class Room(Parts):
+class Room(LifeParts):
     """One daemon's containers, with a store of their own and all that they have told."""
 
     def __init__(self, directory: Path, host: FakeHost | None = None) -> None:

@@ -9,10 +9,8 @@ import pytest
 
 from husk.composition import SWARM_KINDS, Engine, LateBuilder, swarm_wanted
 from husk.config import Config, RuntimeConfig
-from husk.engine.images.limiter import Limiter
 from husk.engine.migrations import STEPS
 from husk.engine.model.events import Event, Events
-from husk.engine.opening import OpenParts
 from husk.errors import InvalidParameter
 from husk.storage.state.store import Change, StateStore
 from husk.watch import Watch
@@ -40,28 +38,26 @@ class House:
         self.built = 0
         self.runtimes = FakeRuntimes()
         self.cluster = SimpleNamespace(active=False, locked=False, pending=False, place=None)
-        self.downloads, self.uploads = Limiter(1), Limiter(1)
         events = Events()
         events.observe(self.happened.append)
-        parts: dict[str, Any] = {
-            "config": Config(),
-            "events": events,
-            "containers": SimpleNamespace(reload=self.note("containers")),
-            "networks": SimpleNamespace(reload=self.note("networks")),
-            "system": SimpleNamespace(
+        core: Any = SimpleNamespace(
+            base=SimpleNamespace(config=Config(), events=events, watch=Watch()),
+            host=SimpleNamespace(runtimes=self.runtimes),
+            images=SimpleNamespace(service=None, reload=self.note("images")),
+            networks=SimpleNamespace(reload=self.note("networks")),
+            volumes=None,
+            containers=SimpleNamespace(
+                service=SimpleNamespace(reload=self.note("containers")),
+                pruner=None,
+                life=SimpleNamespace(execs=None),
+                verbs=None,
+            ),
+            system=SimpleNamespace(
                 reload=self.note("system"), info=lambda: SimpleNamespace(hostname="alpha", engine_id="id")
             ),
-            "registry": SimpleNamespace(reload=self.note("registry")),
-            "runtimes": self.runtimes,
-            "downloads": self.downloads,
-            "uploads": self.uploads,
-            "watch": Watch(),
-        }
-        others = ("container_pruner", "execs", "images", "volumes", "parts", "assembly", "host",
-                  "image_store", "nursery", "paths", "power_held", "publish", "state")  # fmt: skip
-        nobody: dict[str, Any] = {name: None for name in others}
+        )
         builder: Any = SimpleNamespace(change=lambda change: change(SimpleNamespace(reload=self.note("builder"))))
-        self.engine = Engine(OpenParts(**parts, **nobody), builder, self.build_swarm)
+        self.engine = Engine(core, builder, self.build_swarm)
 
     def note(self, who: str) -> Any:
         return lambda *given: self.told.update({who: given})
@@ -90,19 +86,13 @@ def test_services_are_built_with_the_first_question_and_a_ping_is_none(house: Ho
     assert house.engine.swarm_state == "active/worker"
 
 
-async def test_a_reload_reaches_everybody_and_is_told(house: House) -> None:
-    config = Config(
-        labels=("a=1",), max_concurrent_downloads=3, max_concurrent_uploads=4, registry_mirrors=("http://m",)
-    )
+def test_a_reload_reaches_everybody_and_is_told(house: House) -> None:
+    config = Config(labels=("a=1",), registry_mirrors=("http://m",))
     house.engine.reload(config)
     assert house.engine.config is config
-    assert house.told.keys() == {"system", "networks", "containers", "builder", "registry"}
+    assert house.told.keys() == {"system", "networks", "containers", "builder", "images"}
     assert house.told["system"][1] == {"crun": RuntimeConfig("/usr/bin/crun", ("-v",))}
-    for limiter, most in ((house.downloads, 3), (house.uploads, 4)):
-        for _ in range(most):
-            assert not limiter.locked()
-            await limiter.__aenter__()
-        assert limiter.locked()
+    assert house.told["images"] == (config,)
     [event] = house.happened
     assert (event.type, event.action, event.actor_id) == ("daemon", "reload", "id")
     assert event.attributes["labels"] == '["a=1"]' and event.attributes["name"] == "alpha"

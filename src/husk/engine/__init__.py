@@ -15,9 +15,8 @@ The rooms, from the bottom up; each imports only those below it, and neighbours 
     images | networks | volumes | logs what a container starts from, where it is reached, what it keeps, what it writes
     containers                         a process with a life
 
-`opening`, with `parts` in the largest room, puts them together: what one needs from above is handed to it there,
-as a function or a small interface. The whole, as the edge sees it, is `husk.composition`. `late_registry` makes the
-client of registries when it is first used, `migrations` bring records of earlier releases up, `reloaded` tells what a
-reload changed. `system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be
-damaged.
+`opening` puts them together, on `base` (the records, this host, its drivers): a `parts` module per room with several
+parts. What one needs from above is handed to it there, as a function or a small interface. The whole, as the edge sees
+it, is `husk.composition`. `migrations` bring records of earlier releases up, `reloaded` tells what a reload changed.
+`system` answers for the daemon as a whole, `checkup` and `repair` look at a data root that may be damaged.
 """

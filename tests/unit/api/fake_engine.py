@@ -394,6 +394,7 @@ class FakeEngine:
         self.system = FakeSystem()
         self.swarm = FakeSwarm()
         self.volumes = FakeVolumes()
+        self.verbs = SimpleNamespace()
         self.committed: CommitOptions | None = None
         self.builder: Any = None
 

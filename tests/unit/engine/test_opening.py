@@ -1,6 +1,5 @@
-"""The opening of an engine: what may fail at a start, and how the host is left."""
+"""The opening of an engine: how the host is left when that fails, or ends."""
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,22 +9,9 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.config import Config
 from husk.engine.networks.service import Networks
-from husk.engine.opening import _as_far_as_possible, _leave_host
+from husk.engine.opening import _leave_host
 from husk.errors import SystemFault
 from tests.unit.engine.records import container
-
-
-async def test_what_cannot_be_done_at_a_start_keeps_the_daemon_from_nothing_else(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def fail(error: Exception) -> None:
-        raise error
-
-    await _as_far_as_possible(fail(SystemFault("the disk is full")), "what is left of images")
-    await _as_far_as_possible(fail(OSError(28, "No space left")), "note of this boot")
-    assert "what is left of images: the disk is full" in caplog.text and "note of this boot" in caplog.text
-    with pytest.raises(asyncio.CancelledError):
-        await _as_far_as_possible(fail(asyncio.CancelledError()), "x")  # type: ignore[arg-type]
 
 
 class FakeIndex(list[Any]):

@@ -19,13 +19,13 @@ _STAT_HEADER = "X-Docker-Container-Path-Stat"
 
 
 async def status(call: Call) -> Answer:
-    found = await call.engine.copier.status(call.argument, call.file_name("path"))
+    found = await call.engine.verbs.copier.status(call.argument, call.file_name("path"))
     return Response(200, b"", fields(_stat_header(path_stat(found))) + call.common.fields)
 
 
 async def get_archive(call: Call) -> Answer:
     with lent_socket(call.request) as outlet:
-        async with call.engine.copier.read(call.argument, call.file_name("path"), outlet) as archive:
+        async with call.engine.verbs.copier.read(call.argument, call.file_name("path"), outlet) as archive:
             assert archive.status is not None
             return await _send(call, archive, outlet, TAR, _stat_header(path_stat(archive.status)))
 
@@ -36,7 +36,7 @@ async def put_archive(call: Call) -> Answer:
     handed_over = body is not None and call.request.connection.is_local
     with body.handed_over() if body is not None and handed_over else contextlib.nullcontext() as lent:
         archive = BodyUpload(*lent) if lent is not None else call.upload(_CHUNK)
-        await call.engine.copier.write(
+        await call.engine.verbs.copier.write(
             call.argument,
             call.file_name("path"),
             archive,
@@ -49,13 +49,13 @@ async def put_archive(call: Call) -> Answer:
 
 
 async def changes(call: Call) -> Answer:
-    found = await call.engine.differ.changes(call.argument)
+    found = await call.engine.verbs.differ.changes(call.argument)
     return call.json([Change(path=change.path, kind=change.kind) for change in found] or None)
 
 
 async def export(call: Call) -> Answer:
     with lent_socket(call.request) as outlet:
-        async with call.engine.copier.export(call.argument, outlet) as archive:
+        async with call.engine.verbs.copier.export(call.argument, outlet) as archive:
             return await _send(call, archive, outlet, "application/octet-stream", {})
 
 

@@ -22,7 +22,7 @@ _limits = Reader(HostConfig)
 
 
 async def top(call: Call) -> Answer:
-    table = await call.engine.top.top(call.argument, call.text("ps_args"))
+    table = await call.engine.verbs.top.top(call.argument, call.text("ps_args"))
     return call.json(TopResponse(processes=table.processes or None, titles=table.titles))
 
 
@@ -33,7 +33,7 @@ async def stats(call: Call) -> Answer:
     if streaming and one_shot:
         raise InvalidParameter("cannot have stream=true and one-shot=true")
     mode: Mode = "stream" if streaming else "one-shot" if one_shot else "once"
-    async with closing(call.engine.statistics.samples(call.argument, mode)) as samples:
+    async with closing(call.engine.verbs.statistics.samples(call.argument, mode)) as samples:
         if not streaming:
             async for sample in samples:
                 return call.json(container_stats(sample))
@@ -48,7 +48,7 @@ async def update(call: Call) -> Answer:
     request = await call.body(_limits)
     if call.version < WITH_PIDS_UPDATE:
         request = structs.replace(request, pids_limit=None)
-    warnings = await call.engine.updater.update(call.argument, request)
+    warnings = await call.engine.verbs.updater.update(call.argument, request)
     return call.json(UpdateResponse(warnings=warnings or None))
 
 

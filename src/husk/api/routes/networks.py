@@ -128,14 +128,14 @@ async def connect(call: Call) -> Answer:
     request = await call.body(_connect)
     call.request.meant = request
     check_endpoint(request.endpoint_config)
-    await call.engine.connections.connect(call.argument, request.container, request.endpoint_config)
+    await call.engine.verbs.connections.connect(call.argument, request.container, request.endpoint_config)
     return call.empty(200)
 
 
 async def disconnect(call: Call) -> Answer:
     request = await call.body(_disconnect)
     call.request.meant = request
-    await call.engine.connections.disconnect(call.argument, request.container, request.force)
+    await call.engine.verbs.connections.disconnect(call.argument, request.container, request.force)
     return call.empty(200)
 
 

@@ -189,6 +189,15 @@ class ContainerIndex:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def records(self) -> Iterator[Container]:
+        """Yield the records of all containers."""
+        return (instance.record for instance in self)
+
+    def mounts(self, chain_id: str) -> bool:
+        """Return True if a root may be mounted on this layer: that of a container that runs, or is copied from."""
+        mounted = (one.record for one in self if one.record.state.running or one.root_users)
+        return any(chain_id in record.used_layers for record in mounted)
+
     def find(self, reference: str) -> Instance:
         """By full id, exact name, or unique leading part of an id, in that order."""
         if (instance := self._by_id.get(reference)) is not None:

@@ -40,7 +40,7 @@ class Gathered(msgspec.Struct, frozen=True):
 
 
 def gather(engine: Engine) -> Gathered:
-    statistics, images, builder = engine.statistics, engine.images, engine.builder.made
+    statistics, images, builder = engine.verbs.statistics, engine.images, engine.builder.made
     return Gathered(
         info=engine.system.info(),
         states=statistics.states(),

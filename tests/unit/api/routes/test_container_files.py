@@ -60,7 +60,7 @@ class FakeCopier:
 
 @pytest.fixture
 def copier(engine: FakeEngine) -> FakeCopier:
-    made: Any = engine
+    made: Any = engine.verbs
     made.copier = FakeCopier()
     made.differ = SimpleNamespace(changes=_no_changes)
     return made.copier

@@ -19,9 +19,9 @@ class Doubles:
         self.closed = 0
         self.limits: HostConfig | None = None
         self.record = engine.containers.add(container())
-        engine.statistics = SimpleNamespace(samples=self.samples)
-        engine.top = SimpleNamespace(top=self.top)
-        engine.updater = SimpleNamespace(update=self.update)
+        engine.verbs.statistics = SimpleNamespace(samples=self.samples)
+        engine.verbs.top = SimpleNamespace(top=self.top)
+        engine.verbs.updater = SimpleNamespace(update=self.update)
         engine.container_pruner = SimpleNamespace(prune=self.prune)
 
     async def samples(self, reference: str, mode: str) -> AsyncIterator[StatsSample]:

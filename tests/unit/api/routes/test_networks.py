@@ -26,7 +26,7 @@ class Makers:
         self.connected: list[tuple[object, ...]] = []
         engine.networks.create, engine.networks.remove = self.create, self.remove
         engine.networks.prune = self.prune
-        engine.connections = SimpleNamespace(connect=self.connect, disconnect=self.connect)
+        engine.verbs.connections = SimpleNamespace(connect=self.connect, disconnect=self.connect)
 
     def add(self, name: str, **fields: Any) -> Network:
         record = Network(id=name * 8, name=name, created=NOW, **{"driver": "bridge"} | fields)

@@ -204,3 +204,12 @@ async def test_one_that_ends_with_the_engine_is_not_written_until_it_is_to_stay(
     index.reserve_name("brief", "b2" * 32)
     await index.delete(index.add_fleeting(container("brief", id="b2" * 32)))
     assert index.names() == {}
+
+
+async def test_a_layer_is_mounted_while_a_container_on_it_runs_or_is_copied_from(index: ContainerIndex) -> None:
+    running = await index.add(but(container(status="running"), layers=["sha256:a"]))
+    ended = await index.add(but(container(status="exited"), layers=["sha256:b"]))
+    assert list(index.records()) == [running.record, ended.record]
+    assert index.mounts("sha256:a") and not index.mounts("sha256:b")
+    ended.root_users += 1
+    assert index.mounts("sha256:b") and not index.mounts("sha256:c")

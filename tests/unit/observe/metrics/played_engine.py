@@ -26,8 +26,10 @@ def played(data_root: Path, runners: list[RunningContainer]) -> "Engine":
     engine = SimpleNamespace(
         config=SimpleNamespace(data_root=data_root),
         system=SimpleNamespace(info=lambda: INFO),
-        statistics=SimpleNamespace(
-            states=lambda: {"running": len(runners), "exited": 2, "paused": 1}, runners=lambda: runners
+        verbs=SimpleNamespace(
+            statistics=SimpleNamespace(
+                states=lambda: {"running": len(runners), "exited": 2, "paused": 1}, runners=lambda: runners
+            )
         ),
         events=SimpleNamespace(listeners=3, observe=observe),
         images=SizedImages(),

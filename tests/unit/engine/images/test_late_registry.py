@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from husk.config import Config
-from husk.engine.late_registry import LateRegistry
+from husk.engine.images.late_registry import LateRegistry
 from husk.registry.client import RegistryClient
 
 
