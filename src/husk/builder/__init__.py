@@ -25,8 +25,9 @@ The rooms, from the bottom up; each imports only those below it:
     attest | classic | remote_cache    statements about results; the classic API; caches elsewhere
     protocol                           BuildKit's protocol
 
-`opening` puts them together when the first build begins, with the parts of the core in `surroundings`; `source_parts`
-and `result_parts` make what few builds need when it is first asked for. `solve` is one build by BuildKit's protocol.
+`opening` puts them together when the first build begins, with the parts of the core in `surroundings`: a `parts` module
+per room that has several parts, and `result_parts` for all that brings results out. What few builds need is made when
+it is first asked for (`lazy_table`). `solve` is one build by BuildKit's protocol.
 
 But for `store` nothing here makes system calls, but for `protocol` nothing knows gRPC: what a client gives comes
 through `solver.sessions`, what happens on the host through the interfaces in `solver.execution` and `steps.drivers`.

@@ -4,6 +4,8 @@ rest is made when a client asks for it.
 
 from functools import cached_property, partial
 
+from husk.builder.attest.attester import Attester
+from husk.builder.attest.materials import Materials
 from husk.builder.attest.sbom import Scanner
 from husk.builder.cache.cache import BuildCache
 from husk.builder.classic.build import ClassicBuilder
@@ -15,28 +17,22 @@ from husk.builder.exporters.layers import Finisher, ImageExporter
 from husk.builder.exporters.local import LocalExport
 from husk.builder.exporters.stated_files import StatedFiles
 from husk.builder.exporters.tar import TarExport
-from husk.builder.frontend.gateway import Bridge, GatewayFrontend
-from husk.builder.frontend.reading.dockerfiles import Dockerfiles
+from husk.builder.frontend.parts import FrontendParts
 from husk.builder.lazy_table import LazyTable
 from husk.builder.remote_cache.imports import CacheImporter
 from husk.builder.remote_cache.service import CacheService, LayerLoader
 from husk.builder.remote_cache.targets import Targets
 from husk.builder.remote_cache.write import CacheWriter
-from husk.builder.solve import Exporter
+from husk.builder.solve import Exporter, Solves
 from husk.builder.solver.asking import Asker
-from husk.builder.solver.execution import Execution
-from husk.builder.solver.sessions import Session
-from husk.builder.solver.solver import Solver
-from husk.builder.source_parts import SourceParts
+from husk.builder.solver.sessions import Session, Sessions
+from husk.builder.sources.parts import SourceParts
 from husk.builder.sources.session_judge import SessionJudge
-from husk.builder.steps.run import Steps
-from husk.builder.store.contexts import Contexts
-from husk.builder.store.diffs import DiffStore
 from husk.builder.store.layer_packing import LayerPacker
+from husk.builder.store.parts import StoreParts
 from husk.builder.store.stack_archives import StackArchives
 from husk.builder.store.stack_lists import StackLists
 from husk.builder.store.sync.exports import StackSender
-from husk.builder.store.trees import Trees
 from husk.builder.surroundings import BuildSurroundings
 
 
@@ -44,31 +40,20 @@ class ResultParts:
     def __init__(
         self,
         around: BuildSurroundings,
-        *,
-        diffs: DiffStore,
+        store: StoreParts,
         cache: BuildCache,
-        contexts: Contexts,
-        trees: Trees,
         sources: SourceParts,
-        steps: Steps,
-        execution: Execution,
-        solver: Solver,
-        dockerfiles: Dockerfiles,
+        frontend: FrontendParts,
+        sessions: Sessions,
     ) -> None:
         self._around = around
-        self._diffs = diffs
+        self._store = store
         self._cache = cache
-        self._contexts = contexts
-        self._trees = trees
         self._sources = sources
-        self._steps = steps
-        self._execution = execution
-        self._solver = solver
-        self._dockerfiles = dockerfiles
-        self._finisher = Finisher(diffs, cache)
+        self._frontend = frontend
+        self._finisher = Finisher(store.diffs, cache)
         self._images = ImageExporter(around.store, self._finisher)
         self._packer: LayerPacker | None = None
-        self._bridge: Bridge | None = None
         image = ImageExport(self._images, lambda: self.bundler, around.store, around.images)
         self.exporters: LazyTable[Exporter] = LazyTable(
             {
@@ -80,6 +65,9 @@ class ResultParts:
                 "tar": self._tar,
             }
         )
+        materials = Materials(sources.images, lambda: sources.git, lambda: sources.web)
+        attester = Attester(materials, lambda: self.scanner)
+        self.solves = Solves(frontend.jobs, sessions, self.exporters, lambda: self.caches, attester, self._judge)
 
     async def close(self) -> None:
         if self._packer is not None:
@@ -96,42 +84,33 @@ class ResultParts:
         return ArchiveExport(self.bundler, self._around.store.blobs, kind)
 
     def _local(self) -> Exporter:
-        return LocalExport(StackSender(self._diffs, self._around.nursery), self._stated)
+        return LocalExport(StackSender(self._store.diffs, self._around.nursery), self._stated)
 
     def _tar(self) -> Exporter:
-        return TarExport(StackArchives(self._diffs, self._around.nursery), self._stated)
+        return TarExport(StackArchives(self._store.diffs, self._around.nursery), self._stated)
 
     @cached_property
     def _stated(self) -> StatedFiles:
-        return StatedFiles(StackLists(self._diffs, self._around.nursery), self._trees, self._cache.forget)
+        return StatedFiles(StackLists(self._store.diffs, self._around.nursery), self._store.trees, self._cache.forget)
 
     # --- other ways to build -----------------------------------------------------------------------------------------
 
     @cached_property
     def classic(self) -> ClassicBuilder:
-        parts = (self._contexts, self._sources.images, self._images, self._trees)
-        return ClassicBuilder(self._solver, *parts, self._dockerfiles, SeenSteps.open(self._around.state))
-
-    @cached_property
-    def gateway(self) -> GatewayFrontend:
-        frontend = GatewayFrontend(self._sources.images, self._steps)
-        frontend.bridge = self._bridge
-        return frontend
-
-    def understand(self, bridge: Bridge) -> None:
-        """This answers frontends that are images. It is known before the first of them is asked for."""
-        self._bridge = bridge
+        parts = (self._store.contexts, self._sources.images, self._images, self._store.trees)
+        frontend, seen = self._frontend, SeenSteps.open(self._around.state)
+        return ClassicBuilder(frontend.solver, *parts, frontend.dockerfiles, seen)
 
     # --- what goes with a build --------------------------------------------------------------------------------------
 
-    def judge(self, session: Session, asker: Asker) -> SessionJudge:
+    def _judge(self, session: Session, asker: Asker) -> SessionJudge:
         """Make the judge that asks a client about the sources of its build."""
 
         return SessionJudge(self._sources, session, asker)
 
     @cached_property
     def scanner(self) -> Scanner:
-        return Scanner(self._sources.images, self._contexts)
+        return Scanner(self._sources.images, self._store.contexts)
 
     @cached_property
     def caches(self) -> CacheService:
@@ -139,8 +118,8 @@ class ResultParts:
         targets = Targets(registry, store.blobs)
         return CacheService(
             CacheImporter(registry, store),
-            CacheWriter(store, self._diffs, self.bundler, targets, self._execution, self._cache),
-            self._execution,
+            CacheWriter(store, self._store.diffs, self.bundler, targets, self._frontend.execution, self._cache),
+            self._frontend.execution,
             self._cache,
             LayerLoader(self._around.images, store),
         )

@@ -15,21 +15,21 @@ from husk.builder.cache.prune import CachePruner, Item, PrunedCache
 from husk.builder.classic.build import DOCKERFILE, ClassicRequest, Report
 from husk.builder.frontend import remote_context
 from husk.builder.frontend.gateway import Bridge
-from husk.builder.frontend.reading.definitions import Definitions
+from husk.builder.frontend.parts import FrontendParts
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Progress as WatchesBuild
 from husk.builder.graph.progress import Status
 from husk.builder.graph.schemes import redacted
-from husk.builder.jobs.jobs import Job, Jobs
+from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.kept_builds import KeptBuilds
 from husk.builder.result_parts import ResultParts
-from husk.builder.solve import BuildRequest, Solves
+from husk.builder.solve import BuildRequest
 from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.refs import Ref
 from husk.builder.solver.sessions import Sessions
 from husk.builder.solver.source_policy import DescribedImage, Resolved, ResolvedFile
-from husk.builder.source_parts import SourceParts
 from husk.builder.sources.images import CredentialsFor
+from husk.builder.sources.parts import SourceParts
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.config import CacheRule, ContainerDefaults
 from husk.engine.model.filters import NO_FILTERS, Filters
@@ -98,34 +98,33 @@ class Builder:
     def __init__(
         self,
         *,
-        jobs: Jobs,
         kept: KeptBuilds,
         sessions: Sessions,
-        solves: Solves,
         cache: BuildCache,
         pruner: CachePruner,
         contexts: Contexts,
         sources: SourceParts,
-        late: ResultParts,
         steps: StepDefaults,
+        frontend: FrontendParts,
+        results: ResultParts,
         registry: RegistryClient,
         rules: Sequence[CacheRule],
         platforms: Callable[[], list[Platform]],
         rest: Rest,
-        definitions: Definitions,
         watch: Watch | None = None,
     ) -> None:
         """`rules` say what of the cache goes after a build, `platforms` what steps can be run for."""
-        self.definitions = definitions
-        self.jobs = jobs
+        self.definitions = frontend.definitions
+        self.jobs = frontend.jobs
         self.kept = kept
         self.sessions = sessions
-        self._solves = solves
+        self._solves = results.solves
         self._cache = cache
         self._pruner = pruner
         self._contexts = contexts
         self._sources = sources
-        self._late = late
+        self._frontend = frontend
+        self._results = results
         self._steps = steps
         self._registry = registry
         self.rules = rules
@@ -143,7 +142,7 @@ class Builder:
 
     def understand(self, bridge: Bridge) -> None:
         """Let `bridge` answer the calls of frontends that are images."""
-        self._late.understand(bridge)
+        self._frontend.understand(bridge)
 
     def owns(self, parts: AsyncExitStack) -> None:
         """Take parts that are closed together with the builder."""
@@ -188,7 +187,7 @@ class Builder:
         watcher: WatchesBuild | None,
     ) -> Image:
         with self._watch.action("build"):
-            return await self._late.classic.build(request, context, credentials, report, watcher)
+            return await self._results.classic.build(request, context, credentials, report, watcher)
 
     async def build_remote(
         self,

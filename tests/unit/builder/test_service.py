@@ -120,9 +120,11 @@ class Bench:
         self.registry: Any = Registry()
         self.steps: Any = Steps()
         self.pruner: Any = Pruner()
-        doubles: dict[str, Any] = dict.fromkeys(("jobs", "kept", "sessions", "solves", "definitions"))
+        doubles: dict[str, Any] = dict.fromkeys(("kept", "sessions"))
         doubles |= {"contexts": Contexts(), "steps": self.steps, "registry": self.registry}
-        doubles |= {"sources": SimpleNamespace(git=Git(), web=Web()), "late": SimpleNamespace(classic=self.classic)}
+        doubles |= {"sources": SimpleNamespace(git=Git(), web=Web())}
+        doubles |= {"frontend": SimpleNamespace(jobs=None, definitions=None)}
+        doubles |= {"results": SimpleNamespace(solves=None, classic=self.classic)}
         doubles |= {"cache": self.cache, "pruner": self.pruner}
         self.builder = Builder(rules=[CacheRule(keep=1)], platforms=list, rest=self.rest, **doubles)
         self.told: list[Any] = []

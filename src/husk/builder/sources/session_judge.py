@@ -44,7 +44,7 @@ class Web(Protocol):
 
 
 class Sources(Protocol):
-    """All kinds of sources: `source_parts`."""
+    """All kinds of sources: `parts`."""
 
     @property
     def images(self) -> Images: ...

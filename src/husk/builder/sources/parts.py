@@ -15,34 +15,23 @@ from husk.builder.sources.layouts import LayoutSource
 from husk.builder.sources.local import LocalSource
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.builder.sources.seen_files import SeenFiles
-from husk.builder.store.contexts import Contexts
-from husk.builder.store.diffs import DiffStore
+from husk.builder.store.parts import StoreParts
 from husk.builder.store.repositories import Repositories
 from husk.builder.surroundings import BuildSurroundings
 
 
 class SourceParts:
-    def __init__(
-        self,
-        around: BuildSurroundings,
-        *,
-        diffs: DiffStore,
-        cache: BuildCache,
-        contexts: Contexts,
-        sessions: Sessions,
-        images: ImageSource,
-        local: LocalSource,
-    ) -> None:
+    def __init__(self, around: BuildSurroundings, store: StoreParts, cache: BuildCache, sessions: Sessions) -> None:
         self._around = around
-        self._diffs = diffs
+        self._store = store
         self._cache = cache
-        self._contexts = contexts
         self._sessions = sessions
-        self.images = images
+        self.images = ImageSource(around.images, around.store, around.registry)
         self.bodies = RequestBodies()
+        local = LocalSource(store.mirrors, sessions, cache.give_up, cache.release_unnamed)
         self.by_scheme: LazyTable[SourceKind] = LazyTable(
             {
-                schemes.IMAGE: lambda: images,
+                schemes.IMAGE: lambda: self.images,
                 schemes.LOCAL: lambda: local,
                 schemes.GIVEN: GivenStacks,
                 schemes.GIT: lambda: self.git,
@@ -53,13 +42,13 @@ class SourceParts:
 
     @cached_property
     def git(self) -> GitSource:
-        repositories = Repositories(self._diffs, self._around.nursery, self._around.config.proxies)
+        repositories = Repositories(self._store.diffs, self._around.nursery, self._around.config.proxies)
         return GitSource(repositories, self._cache)
 
     @cached_property
     def web(self) -> HttpSource:
         seen = SeenFiles.open(self._around.state)
-        return HttpSource(self._around.registry.file, self._contexts, self._cache, self.bodies, seen)
+        return HttpSource(self._around.registry.file, self._store.contexts, self._cache, self.bodies, seen)
 
     @cached_property
     def layouts(self) -> LayoutSource:
