@@ -76,7 +76,13 @@ async def remove(visit: Visit) -> Answer:
     return await _done(visit, found, lambda each: each.remove(force=True, volumes=volumes), "removed")
 
 
+async def logs(visit: Visit) -> Answer:
+    found = await _ticked(visit, visit.form.getall("id"))
+    return visit.redirect("/logs?" + "&".join(f"id={each.id[:12]}" for each in found))
+
+
 ROUTES: tuple[PageRoute, ...] = (
+    change("/selection/logs", logs),
     _verb("start", "started", Container.start),
     _verb("stop", "stopped", Container.stop),
     _verb("restart", "restarted", Container.restart),

@@ -7,10 +7,16 @@
 
 import { pieces, plain, spans } from "./ansi.js";
 
+import { fields, level, LEVELS } from "./loglevels.js";
+
 /** The oldest lines go when there are more. */
 export const MOST = 500_000;
 // Rows above and below the view, so that scrolling by keys shows no empty place.
 const BESIDE = 20;
+// Colours of names, which style sheets have.
+const COLOURS = 6;
+// Lines that go to the clipboard at once.
+const MOST_COPIED = 20_000;
 
 export class Lines {
   constructor(most = MOST) {
@@ -21,8 +27,10 @@ export class Lines {
     this.filter({});
   }
 
-  /** Add lines `[time, stream, text]`; those that pass the filter are shown. */
+  /** Add lines `[time, stream, text]`, or `[time, stream, text, name]` of several logs, which stand in the order of their
+   * times; those that pass the filter are shown. */
   add(lines) {
+    if (lines.length && this.all.length && lines[0][0] < this.all.at(-1)[0] && lines[0].length > 3) return this.#merge(lines);
     const first = this.all.length;
     for (const line of lines) this.all.push(line);
     for (let at = first; at < this.all.length; at += 1) if (this.#passes(this.all[at])) this.shown.push(at + this.dropped);
@@ -36,15 +44,24 @@ export class Lines {
     }
   }
 
+  #merge(lines) {
+    // What is sorted already stays so, and what came first of equals, too.
+    this.all = [...this.all, ...lines].sort((one, other) => (one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0));
+    const excess = this.all.length - this.most;
+    if (excess > 0) this.all.splice(0, excess);
+    this.filter(this.wanted);
+  }
+
   clear() {
     this.all = [];
     this.shown = [];
     this.dropped = 0;
   }
 
-  /** Show only lines with this text (letter case does not count), of this stream, from this time on. */
-  filter({ search = "", stream = "", since = "" }) {
-    this.wanted = { search: search.toLowerCase(), stream, since };
+  /** Show only lines with this text (letter case does not count), of this stream, from this time on, of this level or
+   * a worse one. */
+  filter({ search = "", stream = "", since = "", least = "" }) {
+    this.wanted = { search: search.toLowerCase(), stream, since, least };
     this.shown = [];
     for (let at = 0; at < this.all.length; at += 1) if (this.#passes(this.all[at])) this.shown.push(at + this.dropped);
   }
@@ -63,9 +80,10 @@ export class Lines {
   }
 
   #passes([time, stream, text]) {
-    const { search, stream: wanted, since } = this.wanted;
+    const { search, stream: wanted, since, least } = this.wanted;
     if (wanted && stream !== wanted) return false;
     if (since && time < since) return false;
+    if (least && LEVELS.indexOf(level(text)) < LEVELS.indexOf(least)) return false;
     return !search || plain(text).toLowerCase().includes(search);
   }
 }
@@ -94,12 +112,23 @@ export function marked(text, search) {
   return found;
 }
 
+/** The address of this log from a moment on. */
+function since(location, time) {
+  const query = new URLSearchParams(location.search);
+  query.set("since", time);
+  query.set("tail", "all");
+  return `${location.pathname}?${query}`;
+}
+
 export class LogView {
   constructor(element, lines) {
     this.element = element;
     this.lines = lines;
     this.follow = true;
     this.times = false;
+    this.folds = false;
+    /** Names of several logs, in the order in which they came: each has a colour. */
+    this.names = [];
     this.space = element.ownerDocument.createElement("div");
     this.space.className = "log-space";
     this.rows = element.ownerDocument.createElement("div");
@@ -151,15 +180,34 @@ export class LogView {
     this.height = this.element.clientHeight;
   }
 
-  #row([time, stream, text]) {
+  #row([time, stream, text, name]) {
     const document = this.element.ownerDocument;
     const row = document.createElement("div");
-    row.className = `log-row log-${stream}`;
+    row.className = `log-row log-${stream} log-${level(text) || "plain"}`;
+    if (name !== undefined) {
+      if (!this.names.includes(name)) this.names.push(name);
+      const from = document.createElement("span");
+      from.className = `log-name log-name-${this.names.indexOf(name) % COLOURS}`;
+      from.textContent = name;
+      row.append(from, " ");
+    }
     if (this.times) {
       const stamp = document.createElement("time");
       stamp.dateTime = time;
-      stamp.textContent = time.replace("T", " ").slice(0, 23);
+      const link = document.createElement("a");
+      link.href = since(document.location, time);
+      link.title = "The log from this moment on";
+      link.textContent = time.replace("T", " ").slice(0, 23);
+      stamp.append(link);
       row.append(stamp, " ");
+    }
+    const said = this.folds ? fields(text) : undefined;
+    if (said) {
+      const rest = document.createElement("span");
+      rest.className = "log-fields";
+      rest.textContent = said.rest;
+      row.append(said.message, " ", rest);
+      return row;
     }
     for (const part of pieces(text).pieces) {
       for (const [some, found] of marked(part.text, this.lines.wanted.search)) {
@@ -186,7 +234,7 @@ export class LogView {
 /**
  * The log of a page. `root` has `data-source`: the address of server-sent events `lines`, each with a list of
  * `[time, stream, text]`, and `end` when there will be no more. Inside it are elements with `data-log`: `view`, and the
- * controls `search`, `stream`, `since`, `times`, `follow`, `count`, of which each may be missing.
+ * controls `search`, `stream`, `since`, `level`, `times`, `fields`, `follow`, `copy`, `count`, of which each may be missing.
  */
 export function startLog(root) {
   const part = (name) => root.querySelector(`[data-log="${name}"]`);
@@ -200,7 +248,8 @@ export function startLog(root) {
   const refilter = () => {
     const since = part("since")?.value;
     const from = since ? new Date(since).toISOString() : "";
-    lines.filter({ search: part("search")?.value ?? "", stream: part("stream")?.value ?? "", since: from });
+    const value = (name) => part(name)?.value ?? "";
+    lines.filter({ search: value("search"), stream: value("stream"), since: from, least: value("level") });
     tell();
   };
   let later = 0;
@@ -208,10 +257,22 @@ export function startLog(root) {
     clearTimeout(later);
     later = setTimeout(refilter, 150);
   });
-  for (const name of ["stream", "since"]) part(name)?.addEventListener("change", refilter);
+  for (const name of ["stream", "since", "level"]) part(name)?.addEventListener("change", refilter);
   part("times")?.addEventListener("change", (event) => {
     view.times = event.target.checked;
     view.changed();
+  });
+  part("fields")?.addEventListener("change", (event) => {
+    view.folds = event.target.checked;
+    view.changed();
+  });
+  part("copy")?.addEventListener("click", async (event) => {
+    const first = Math.max(0, lines.count - MOST_COPIED);
+    const text = [];
+    for (let place = first; place < lines.count; place += 1) text.push(plain(lines.at(place)[2]));
+    const told = await navigator.clipboard.writeText(text.join("\n")).then(() => `${text.length} lines copied`, () => "Not copied");
+    event.target.textContent = told;
+    setTimeout(() => (event.target.textContent = "Copy"), 2000);
   });
   const follow = part("follow");
   follow?.addEventListener("change", () => {

@@ -118,6 +118,23 @@ async def test_a_container_is_run_from_a_form_that_shows_it_as_commands(furnishe
     furnished.docker("rm", "-f", "formed")
 
 
+async def test_the_log_of_a_project_has_levels_and_names(furnished: Daemon, tab: Tab) -> None:
+    labels = ("--label", "com.docker.compose.project=talk")
+    says = "echo INFO hello from {0}; echo 'ERROR no cache' >&2; exec sleep 600"
+    for name in ("one", "two"):
+        furnished.docker(
+            "run", "-d", "--init", "--name", f"talk-{name}", *labels, "busybox", "sh", "-c", says.format(name)
+        )
+    page = await tab.open("/containers")
+    await page.get_by_role("link", name="Log of all of talk").click()
+    await expect(page.locator("[data-log=count]")).to_have_text("4 lines")
+    await expect(page.locator(".log-name").first).to_have_text("one")
+    await page.get_by_label("Level").select_option("error")
+    await expect(page.locator("[data-log=count]")).to_have_text("2 of 4 lines")
+    assert await tab.faults_of_page() == []
+    furnished.docker("rm", "-f", "talk-one", "talk-two")
+
+
 async def test_the_colours_are_switched(furnished: Daemon, tab: Tab) -> None:
     page = await tab.open("/")
     await page.get_by_role("button", name="Change to light").click()

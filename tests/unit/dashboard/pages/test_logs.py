@@ -4,7 +4,7 @@ import pytest
 
 from husk.api.http.response import Response, fields
 from tests.support.dashboard import WEB, Asker
-from tests.support.fake_engine import FakeEngine
+from tests.support.fake_engine import FakeEngine, failed
 
 LOGS = f"/containers/{'a' * 64}/logs"
 
@@ -47,6 +47,44 @@ async def test_a_log_is_a_file(asker: Asker) -> None:
 async def test_the_page_hands_its_choice_on(asker: Asker) -> None:
     page = await asker.get("/containers/web/logs?tail=7&search=a%26b")
     assert 'data-source="/containers/web/logs/lines?tail=7&amp;' in page.text and "search=a%26b" in page.text
+
+
+@pytest.fixture
+def shop(engine: FakeEngine) -> None:
+    labels = {"com.docker.compose.project": "shop"}
+    rows = [{"Id": name * 64, "Names": [f"/shop-{name}-1"], "State": "running", "Labels": labels} for name in "bc"]
+    rows.append({"Id": "d" * 64, "Names": ["/else"], "State": "running", "Labels": {}})
+    engine.answers("GET", "/containers/json", rows)
+    kind = fields({"Content-Type": "application/vnd.docker.multiplexed-stream"})
+    for name in "bc":
+        said = frame(1, f"2026-01-31T12:00:00Z from {name}\n")
+        engine.answers("GET", f"/containers/{name * 64}/logs", Response(200, said, kind))
+    engine.answers("GET", f"/containers/{'d' * 64}/logs", failed(501, "its driver keeps nothing"))
+
+
+async def test_the_logs_of_a_project_are_one(asker: Asker, shop: None) -> None:
+    page = await asker.get("/logs?project=shop")
+    assert "Log of shop" in page.text and "shop-b-1" in page.text and "else" not in page.text
+    assert 'data-source="/logs/lines?tail=1000&amp;since=&amp;project=shop"' in page.text
+    told = (await asker.get("/logs/lines?project=shop")).body
+    assert b'["2026-01-31T12:00:00Z","stdout","from b","b-1"]' in told and b'"from c","c-1"]' in told
+    assert told.endswith(b"event: end\ndata: {}\n\n")
+
+
+async def test_a_log_that_cannot_be_read_says_so_beside_the_others(asker: Asker, shop: None) -> None:
+    told = (await asker.get(f"/logs/lines?id={'d' * 12}&id={'b' * 12}")).body
+    assert b"this log cannot be read: its driver keeps nothing" in told and b'"from b","shop-b-1"' in told
+    assert f"id={'b' * 12}" in (await asker.get(f"/logs?id={'b' * 12}")).text
+
+
+async def test_logs_of_nobody_are_refused(asker: Asker, engine: FakeEngine, shop: None) -> None:
+    for query in ("", "project=none", "id=%3Cx%3E", "project="):
+        for path in ("/logs", "/logs/lines"):
+            assert (await asker.get(f"{path}?{query}")).status == 404
+    many = [{"Id": f"{n:064x}", "Names": [f"/{n}"], "Labels": {"com.docker.compose.project": "p"}} for n in range(51)]
+    engine.answers("GET", "/containers/json", many)
+    page = await asker.get("/logs?project=p")
+    assert page.status == 400 and "51 logs are too many" in page.text
 
 
 @pytest.mark.parametrize("query", ["tail=-1", "tail=x", "stream=stdin", "tail=9999999999"])

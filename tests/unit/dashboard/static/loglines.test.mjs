@@ -54,3 +54,23 @@ test("what was searched for is marked", () => {
   assert.deepEqual(marked("Error: no error", "error"), [["Error", true], [": no ", false], ["error", true]]);
   assert.deepEqual(marked("text", ""), [["text", false]]);
 });
+
+test("lines of several logs stand in the order of their times", () => {
+  const lines = new Lines();
+  const of = (name, ...numbers) => numbers.map((number) => [...row(number), name]);
+  lines.add(of("a", 1, 3, 5));
+  lines.add(of("b", 2, 4));
+  lines.add(of("a", 6));
+  assert.deepEqual(shown(lines), [1, 2, 3, 4, 5, 6].map((number) => `line ${number}`));
+  lines.filter({ search: "line 4" });
+  lines.add(of("b", 0));
+  assert.deepEqual(shown(lines), ["line 4"]);
+  assert.equal(lines.total, 7);
+});
+
+test("lines are filtered by their level", () => {
+  const lines = new Lines();
+  lines.add([row(1, "stdout", "INFO a"), row(2, "stdout", "WARN b"), row(3, "stdout", "ERROR c"), row(4, "stdout", "d")]);
+  lines.filter({ least: "warn" });
+  assert.deepEqual(shown(lines), ["WARN b", "ERROR c"]);
+});
