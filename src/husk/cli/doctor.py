@@ -2,18 +2,20 @@
 the store; on the reasons for which a container does not run."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import click
 
 from husk.cli import checks, cures
+from husk.cli.checks import Finding, Fix
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import in_line
 from husk.cli.store import check
+from husk.cli.survey import survey
 from husk.cli.system.why import why
 from husk.client.client import Client
 
@@ -62,20 +64,27 @@ def doctor(
     if deep:
         raise click.UsageError("--deep belongs to --check-store")
 
-    root = Path(data_root)
-    findings = checks.examine(root)
-    if fix and any(finding.fix for finding in findings):
+    healthy = report(lambda: checks.judge(survey(Path(data_root))), cures.apply if fix else None, quiet)
+    sys.exit(0 if healthy else 1)
+
+
+def report(
+    examine: Callable[[], list[Finding]], mend: Callable[[Iterable[Fix]], list[str]] | None = None, quiet: bool = False
+) -> bool:
+    """Tell what is found on the host, after mending with `mend` what can be; return True if containers can run."""
+    findings = examine()
+    if mend is not None and any(finding.fix for finding in findings):
         curable = [finding for finding in findings if finding.fix]
         for finding in curable:
             click.echo(f"husk doctor: {in_line(finding.cure)}", err=True)
-        for problem in cures.apply(finding.fix for finding in curable if finding.fix):
+        for problem in mend([finding.fix for finding in curable if finding.fix]):
             click.echo(f"husk doctor: {in_line(problem)}", err=True)
-        findings = checks.examine(root)
+        findings = examine()
     _show(findings, quiet)
     healthy = all(finding.verdict != "bad" for finding in findings)
     if not quiet:
         click.echo("Containers can run here." if healthy else "Containers cannot run here: see the lines marked FAIL.")
-    sys.exit(0 if healthy else 1)
+    return healthy
 
 
 def _show(lines: Sequence[Line], quiet: bool) -> None:

@@ -3,11 +3,11 @@
 The names are in packages.txt, where scripts/setup reads them, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_TABLE = Path(__file__).with_name("packages.txt")
+TABLE = Path(__file__).with_name("packages.txt")
 _RELEASES = (Path("/etc/os-release"), Path("/usr/lib/os-release"))
 
 
@@ -63,27 +63,27 @@ def _ids(release: str) -> Iterator[str]:
         yield from fields.get(name, "").strip().strip("\"'").lower().split()
 
 
-def here() -> Family | None:
+def here(releases: Sequence[Path] = _RELEASES) -> Family | None:
     """The family of this host."""
-    for path in _RELEASES:
+    for path in releases:
         if path.is_file():
             return family_of(path.read_text(errors="replace"))
     return None
 
 
-def package(need: str, family: Family | None) -> str | None:
+def package(need: str, family: Family | None, table: Path = TABLE) -> str | None:
     """The package that has it; None where there is none, or the distribution is not known."""
     if family is None:
         return None
-    lines = [line.split() for line in _TABLE.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line.split() for line in table.read_text().splitlines() if line and not line.startswith("#")]
     names = [each.name for each in FAMILIES]
     found = {words[0]: words[1:] for words in lines}[need][names.index(family.name)]
     return None if found == "-" else found
 
 
-def cure(need: str, family: Family | None) -> str:
+def cure(need: str, family: Family | None, table: Path = TABLE) -> str:
     """Return the command that installs a need, or say that it is to be installed by hand if no package has it."""
-    found = package(need, family)
+    found = package(need, family, table)
     if found is None or family is None:
         where = "this distribution is not known" if family is None else f"{family.name} has no package of it"
         return f"install {need} by hand: {where}"

@@ -18,6 +18,14 @@ def why(daemon: Daemon, name: str) -> str:
     return husk(daemon, "doctor", name, code=1).stdout
 
 
+def test_the_exit_status_says_whether_containers_can_run(tmp_path: Path) -> None:
+    done = subprocess.run([PROGRAM, "doctor", "--data-root", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "state.db").write_bytes(b"no database" * 1000)
+    done = subprocess.run([PROGRAM, "doctor", "--quiet", "--data-root", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout.startswith("FAIL  records")
+
+
 def test_programs_that_cannot_be_run(daemon: Daemon) -> None:
     husk(daemon, "run", "--name", "missing", "busybox", "no-such-program", code=127)
     assert "FAIL  program" in why(daemon, "missing") and "is not in the image" in why(daemon, "missing")

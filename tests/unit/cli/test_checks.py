@@ -1,47 +1,87 @@
 """Checks of `husk doctor`: each finds what is missing, and names the cure."""
 
-import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from husk.cli import checks, packages
-from husk.cli.checks import Fix
+from husk.cli import packages
+from husk.cli.checks import Finding, Fix, judge
+from husk.cli.survey import CgroupFacts, HostSurvey, KernelFacts, StoreFacts
 from husk.errors import HuskError
-from husk.kernel import cgroups, mount, namespaces
 from husk.network.drop_policies import DropPolicy
 from husk.network.legacy_rules import LegacyRules
-from husk.storage.state.store import Change, StateStore
+
+(DEBIAN, *_) = packages.FAMILIES
+ALL_RIGHTS = (1 << 41) - 1
+PROGRAMS = {name: f"/usr/bin/{name}" for name in ("crun", "conmon", "tini", "ps")}
 
 
 def status(effective: int) -> str:
     return f"Name:\tx\nCapEff:\t{effective:016x}\n"
 
 
-def test_without_root_the_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    first, *_ = checks.examine(Path("/var/lib/husk"))
+KERNEL = KernelFacts(
+    versions="Linux 6.1, Python 3.11",
+    status=status(ALL_RIGHTS),
+    overlay_fault=None,
+    overlay_known=True,
+    store=None,
+    lost=(),
+    namespaces=("mnt", "pid", "net", "uts", "ipc", "cgroup", "user"),
+    cgroups=CgroupFacts(controllers=("cpu", "memory", "pids")),
+    network_fault=None,
+    bridge="husk0",
+    drop_policies=(),
+    legacy_rules=(),
+    seccomp=True,
+)
+HOST = HostSurvey(Path("/srv/husk"), Path("/srv"), DEBIAN, PROGRAMS, "/bin/busybox", "/usr/bin/docker", KERNEL)
+
+
+def found(name: str, facts: HostSurvey) -> list[Finding]:
+    """Judge a host: the findings of one name."""
+    return [finding for finding in judge(facts) if finding.name == name]
+
+
+def of_kernel(name: str, **facts: object) -> list[Finding]:
+    """Judge a host that lacks nothing but what is said: the findings of one name."""
+    return found(name, replace(HOST, kernel=replace(KERNEL, **facts)))  # type: ignore[arg-type]
+
+
+def test_a_host_that_has_all() -> None:
+    assert {finding.verdict for finding in judge(HOST)} == {"ok"}
+    assert judge(HOST)[0] == Finding("root", "ok", "Linux 6.1, Python 3.11")
+
+
+def test_without_root_the_doctor_says_so() -> None:
+    first, *others = judge(replace(HOST, kernel=None))
     assert (first.name, first.verdict) == ("root", "bad")
+    assert {finding.name for finding in others} == {"runtime", "conmon", "init", "busybox", "client"}
 
 
 def test_missing_rights_are_named() -> None:
-    everything = (1 << 41) - 1
-    assert [f.verdict for f in checks._rights(status(everything))] == ["ok"]
-    without_resource = list(checks._rights(status(everything & ~(1 << 24))))
-    assert without_resource[0].verdict == "poor" and "CAP_SYS_RESOURCE" in without_resource[0].detail
-    without_admin = list(checks._rights(status(everything & ~(1 << 21))))
-    assert without_admin[0].verdict == "bad" and "CAP_SYS_ADMIN" in without_admin[0].detail
+    (without_resource,) = of_kernel("rights", status=status(ALL_RIGHTS & ~(1 << 24)))
+    assert without_resource.verdict == "poor" and "CAP_SYS_RESOURCE" in without_resource.detail
+    (without_admin,) = of_kernel("rights", status=status(ALL_RIGHTS & ~(1 << 21)))
+    assert without_admin.verdict == "bad" and "CAP_SYS_ADMIN" in without_admin.detail
 
 
-def test_a_hybrid_host_with_controllers_in_v2_has_a_cure_that_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ("hugetlb",))
-    assert Fix("controller", "hugetlb") in [finding.fix for finding in checks._cgroups()]
+@pytest.mark.parametrize("place", ["in_v2", "unmounted"])
+def test_a_controller_that_is_not_in_its_place_has_a_cure_that_can_be_applied(place: str) -> None:
+    cgroups = replace(KERNEL.cgroups, **{place: ("hugetlb",)})
+    whole, misplaced = of_kernel("cgroups", cgroups=cgroups)
+    assert whole.verdict == "ok"
+    assert (misplaced.verdict, misplaced.fix) == ("poor", Fix("controller", "hugetlb"))
 
 
-def test_a_tree_that_is_mounted_elsewhere_only_has_a_cure_that_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "unmounted", lambda: ("hugetlb",))
-    assert Fix("controller", "hugetlb") in [finding.fix for finding in checks._cgroups()]
+@pytest.mark.parametrize(
+    ("mounted", "controllers", "verdict"),
+    [(False, [], "bad"), (True, ["cpu", "memory", "pids"], "ok"), (True, ["cpu"], "poor")],
+)
+def test_limits_need_their_controllers(mounted: bool, controllers: list[str], verdict: str) -> None:
+    cgroups = CgroupFacts(mounted=mounted, controllers=controllers)
+    assert [finding.verdict for finding in of_kernel("cgroups", cgroups=cgroups)] == [verdict]
 
 
 @pytest.mark.parametrize(
@@ -49,116 +89,54 @@ def test_a_tree_that_is_mounted_elsewhere_only_has_a_cure_that_can_be_applied(mo
     [({"crun", "runc"}, ["ok"]), ({"runc"}, ["ok", "poor"]), (set(), ["bad"])],
 )
 def test_one_runtime_is_enough_and_crun_is_better(installed: set[str], verdicts: list[str]) -> None:
-    found = checks._runtimes(lambda name: f"/usr/bin/{name}" if name in installed else None)
-    assert [finding.verdict for finding in found] == verdicts
+    facts = replace(HOST, programs={name: f"/usr/bin/{name}" for name in installed})
+    assert [finding.verdict for finding in found("runtime", facts)] == verdicts
 
 
 def test_missing_programs_are_packages_to_install() -> None:
-    fixes = [finding.fix for finding in checks._helpers(lambda name: None)]
-    assert fixes == [Fix("package", name) for name in ("conmon", "init", "procps", "busybox")]
+    findings = judge(replace(HOST, programs={}, busybox=None))
+    assert [finding.fix for finding in findings if finding.fix] == [
+        Fix("package", name) for name in ("crun", "conmon", "init", "procps", "busybox")
+    ]
 
 
-def test_a_script_is_no_static_program(tmp_path: Path) -> None:
-    script = tmp_path / "busybox"
-    script.write_text("#!/bin/sh\n")
-    assert not checks._is_static(script)
-    script.write_bytes(b"\x7fELF")
-    assert not checks._is_static(script)
-
-
-def elf(*kinds: int) -> bytes:
-    """A program of 64 bits with these entries in its table."""
-    head = b"\x7fELF\x02\x01".ljust(32, b"\0") + (64).to_bytes(8, "little")
-    head = head.ljust(54, b"\0") + (56).to_bytes(2, "little") + len(kinds).to_bytes(2, "little")
-    return head.ljust(64, b"\0") + b"".join(kind.to_bytes(4, "little").ljust(56, b"\0") for kind in kinds)
-
-
-def test_a_program_with_an_interpreter_needs_libraries(tmp_path: Path) -> None:
-    program = tmp_path / "busybox"
-    program.write_bytes(elf(1, 2))
-    assert checks._is_static(program)
-    program.write_bytes(elf(1, 3))
-    assert not checks._is_static(program)
-
-
-def test_a_busybox_that_needs_libraries_is_none(tmp_path: Path) -> None:
-    program = tmp_path / "busybox"
-    program.write_bytes(elf(3))
-    found = {finding.name: finding for finding in checks._helpers(lambda name: str(program))}
-    assert (found["conmon"].verdict, found["busybox"].verdict) == ("ok", "poor")
-    assert found["busybox"].fix == Fix("package", "busybox")
+def test_a_busybox_that_needs_libraries_is_none() -> None:
+    (busybox,) = found("busybox", replace(HOST, busybox=None))
+    assert (busybox.verdict, busybox.fix) == ("poor", Fix("package", "busybox"))
 
 
 def test_any_client_will_do() -> None:
-    assert [finding.verdict for finding in checks._clients(lambda name: None)] == ["poor"]
-    assert [finding.verdict for finding in checks._clients(lambda name: "/usr/bin/docker")] == ["ok"]
+    (client,) = found("client", replace(HOST, client=None))
+    assert client.verdict == "poor" and "husk run" in client.cure
 
 
-def test_records_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    assert list(checks._records(tmp_path)) == []
-    state = StateStore.open(tmp_path / "state.db")
-    state.close()
-    assert [finding.verdict for finding in checks._records(tmp_path)] == ["ok"]
-    (tmp_path / "state.db").write_bytes(b"no database" * 1000)
-    [finding] = checks._records(tmp_path)
-    assert finding.verdict == "bad" and "--check-store" in finding.cure
+def test_records_that_cannot_be_read_are_named() -> None:
+    assert of_kernel("records", store=None) == []
+    (whole,) = of_kernel("records", store=StoreFacts())
+    assert whole.verdict == "ok"
+    (broken,) = of_kernel("records", store=StoreFacts(fault="no database"))
+    assert broken.verdict == "bad" and "--check-store" in broken.cure
+    (aside,) = of_kernel("records", store=StoreFacts(["network abc"]))
+    assert aside.verdict == "poor" and "network abc" in aside.detail
 
 
-async def test_one_bad_record_costs_only_itself(tmp_path: Path) -> None:
-    state = StateStore.open(tmp_path / "state.db")
-    await state.commit(Change("network", "abc", b"[]"))
-    state.close()
-    [finding] = checks._records(tmp_path)
-    assert finding.verdict == "poor" and "network abc" in finding.detail
+def test_what_was_put_aside_is_told() -> None:
+    (finding,) = of_kernel("lost", lost=["one", "two"])
+    assert finding.verdict == "poor" and "2 put aside" in finding.detail and finding.detail.endswith("one, ...")
 
 
-def test_what_was_put_aside_is_told(tmp_path: Path) -> None:
-    assert list(checks._lost(tmp_path)) == []
-    for name in ("one", "two"):
-        (tmp_path / "lost" / name).mkdir(parents=True)
-    [finding] = checks._lost(tmp_path)
-    assert finding.verdict == "poor" and "2 put aside" in finding.detail and finding.detail.endswith(", ...")
+def test_what_the_kernel_lacks_is_named() -> None:
+    (namespaces,) = of_kernel("namespaces", namespaces=("mnt", "pid", "net", "uts", "ipc"))
+    assert namespaces.verdict == "bad" and namespaces.detail.endswith("lacks cgroup")
+    (seccomp,) = of_kernel("seccomp", seccomp=False)
+    assert seccomp.verdict == "poor"
 
 
-def test_what_the_kernel_lacks_is_named(tmp_path: Path) -> None:
-    for name in ("mnt", "pid", "net", "uts", "ipc"):
-        (tmp_path / name).touch()
-    finding = checks._namespaces(tmp_path)
-    assert finding.verdict == "bad" and finding.detail.endswith("lacks cgroup")
-    (tmp_path / "cgroup").touch()
-    assert checks._namespaces(tmp_path).verdict == "ok"
-    assert (checks._seccomp(tmp_path / "cgroup").verdict, checks._seccomp(tmp_path / "none").verdict) == ("ok", "poor")
-
-
-@pytest.mark.parametrize(
-    ("hierarchies", "controllers", "verdict"),
-    [([], [], "bad"), (["/sys/fs/cgroup"], ["cpu", "memory", "pids"], "ok"), (["/sys/fs/cgroup"], ["cpu"], "poor")],
-)
-def test_limits_need_their_controllers(
-    monkeypatch: pytest.MonkeyPatch, hierarchies: list[str], controllers: list[str], verdict: str
-) -> None:
-    monkeypatch.setattr(cgroups, "hierarchies", lambda: hierarchies)
-    monkeypatch.setattr(cgroups, "controllers", lambda: controllers)
-    monkeypatch.setattr(cgroups, "detect", lambda: "v2")
-    monkeypatch.setattr(cgroups, "hybrid_blocker", lambda: ())
-    monkeypatch.setattr(cgroups, "unmounted", lambda: ())
-    assert [finding.verdict for finding in checks._cgroups()] == [verdict]
-
-
-def test_an_overlay_is_tried_where_the_data_will_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    unmounted: list[str] = []
-    monkeypatch.setattr(mount, "mount_overlay", lambda lower, upper, work, merged: None)
-    monkeypatch.setattr(mount, "unmount", unmounted.append)
-    finding = checks._overlay(tmp_path / "not" / "yet")
-    assert (finding.verdict, finding.detail) == ("ok", f"works in {tmp_path}")
-    assert len(unmounted) == 1 and os.listdir(tmp_path) == []
-
-    def refuse(*_: object) -> None:
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(mount, "mount_overlay", refuse)
-    finding = checks._overlay(tmp_path)
-    assert finding.verdict == "bad" and "cannot be mounted" in finding.detail and os.listdir(tmp_path) == []
+@pytest.mark.parametrize(("known", "cure"), [(True, "on ext4, xfs or btrfs"), (False, "modprobe overlay")])
+def test_an_overlay_that_cannot_be_mounted_has_a_cure(known: bool, cure: str) -> None:
+    (finding,) = of_kernel("overlayfs", overlay_fault=OSError(22, "Invalid argument"), overlay_known=known)
+    assert finding.verdict == "bad" and cure in finding.cure
+    assert finding.detail == "an overlay cannot be mounted in /srv: Invalid argument"
 
 
 @pytest.mark.parametrize(
@@ -168,46 +146,24 @@ def test_an_overlay_is_tried_where_the_data_will_be(monkeypatch: pytest.MonkeyPa
         (
             HuskError("libnftables.so.1 cannot be loaded"),
             Fix("package", "nftables"),
-            packages.cure("nftables", packages.here()),
+            packages.cure("nftables", DEBIAN),
         ),
         (HuskError("nft: no such chain type"), None, "nf_tables"),
-        (None, None, ""),
     ],
 )
-def test_the_network_is_tried_in_a_namespace_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, error: Exception | None, fix: Fix | None, cure: str
-) -> None:
-    def create(holder: Path, build: Any) -> None:
-        if error is not None:
-            raise error
-
-    removed: list[Path] = []
-    monkeypatch.setattr(namespaces, "create", create)
-    monkeypatch.setattr(namespaces, "remove", removed.append)
-    finding = checks._network()
-    assert (finding.verdict, finding.fix) == ("bad" if error else "ok", fix)
-    assert cure in finding.cure and len(removed) == (not error)
-
-
-@pytest.mark.parametrize(
-    ("mark", "bridge"), [(None, "husk0"), ("", "husk0"), ("husk bridge of husk", "docker0"), ("of husk-1", "husk0")]
-)
-def test_the_default_bridge_is_known_by_its_mark(mark: str | None, bridge: str, tmp_path: Path) -> None:
-    if mark is not None:
-        (tmp_path / "docker0").mkdir()
-        (tmp_path / "docker0/ifalias").write_text(f"{mark}\n")
-    assert checks._bridge(tmp_path) == bridge
+def test_a_network_that_cannot_be_built_has_a_cure(error: OSError | HuskError, fix: Fix | None, cure: str) -> None:
+    (finding,) = of_kernel("network", network_fault=error)
+    assert (finding.verdict, finding.fix) == ("bad", fix) and cure in finding.cure
 
 
 def test_other_firewalls_are_told() -> None:
-    assert not list(checks._firewalls([], [LegacyRules("iptables-legacy", False)]))
-    (chain,) = checks._firewalls([DropPolicy("ip", "filter", "FORWARD")], [])
-    assert chain.verdict == "poor" and "have it accept what goes over husk0" in chain.cure
+    assert not of_kernel("firewall", legacy_rules=[LegacyRules("iptables-legacy", False)])
+    (chain,) = of_kernel("firewall", drop_policies=[DropPolicy("ip", "filter", "FORWARD")], bridge="docker0")
+    assert chain.verdict == "poor" and "have it accept what goes over docker0" in chain.cure
     assert "chain FORWARD of the nftables table ip filter drops" in chain.detail
-    (chain,) = checks._firewalls([DropPolicy("ip", "filter", "FORWARD", "ufw")], [])
+    (chain,) = of_kernel("firewall", drop_policies=[DropPolicy("ip", "filter", "FORWARD", "ufw")])
     assert chain.cure.startswith("run ufw route allow in on husk0 && ufw route allow out on husk0")
-    old, unseen = checks._firewalls(
-        [], [LegacyRules("iptables-legacy", True, "iptables-legacy"), LegacyRules("ip6tables-legacy", None)]
-    )
+    rules = [LegacyRules("iptables-legacy", True, "iptables-legacy"), LegacyRules("ip6tables-legacy", None)]
+    old, unseen = of_kernel("firewall", legacy_rules=rules)
     assert "iptables-legacy -I FORWARD -i husk0 -j ACCEPT" in old.cure
     assert "ip6tables-legacy -S FORWARD" in unseen.cure

@@ -1,56 +1,48 @@
 """`husk doctor` tells what the host lacks with the cure, and its exit status whether containers can run."""
 
 import pytest
-from click.testing import CliRunner
 
-from husk.cli import checks, cures
 from husk.cli.checks import Finding, Fix
-from husk.cli.commands import husk
+from husk.cli.doctor import report
 
 GOOD = Finding("root", "ok", "fine")
 POOR = Finding("cgroups", "poor", "hugetlb", "mount it", Fix("controller", "hugetlb"))
 BAD = Finding("conmon", "bad", "missing", "apt-get install conmon", Fix("package", "conmon"))
 
 
-def doctor(*arguments: str):
-    return CliRunner().invoke(husk, ["doctor", *arguments], catch_exceptions=False)
+@pytest.mark.parametrize(("findings", "healthy"), [([GOOD], True), ([GOOD, POOR], True), ([GOOD, POOR, BAD], False)])
+def test_only_what_is_bad_keeps_containers_from_running(findings: list[Finding], healthy: bool) -> None:
+    assert report(lambda: findings) is healthy
 
 
-@pytest.mark.parametrize(("findings", "code"), [([GOOD], 0), ([GOOD, POOR], 0), ([GOOD, POOR, BAD], 1)])
-def test_the_exit_status_says_whether_containers_can_run(monkeypatch, findings, code):
-    monkeypatch.setattr(checks, "examine", lambda root: findings)
-    assert doctor().exit_code == code
-
-
-def test_there_is_one_line_per_finding_with_the_cure(monkeypatch):
-    monkeypatch.setattr(checks, "examine", lambda root: [GOOD, BAD])
-    lines = doctor().output.splitlines()
+def test_there_is_one_line_per_finding_with_the_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    report(lambda: [GOOD, BAD])
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["ok", "root", "fine"]
     assert lines[1].endswith("missing. Cure: apt-get install conmon")
 
 
-def test_quiet_prints_only_what_keeps_containers_from_running(monkeypatch):
-    monkeypatch.setattr(checks, "examine", lambda root: [GOOD, POOR, BAD])
-    assert [line.split()[1] for line in doctor("--quiet").output.splitlines()] == ["conmon"]
+def test_quiet_prints_only_what_keeps_containers_from_running(capsys: pytest.CaptureFixture[str]) -> None:
+    report(lambda: [GOOD, POOR, BAD], quiet=True)
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["conmon"]
 
 
-def test_fix_applies_the_cures_and_looks_again(monkeypatch):
+def test_fix_applies_the_cures_and_looks_again(capsys: pytest.CaptureFixture[str]) -> None:
     answers = [[POOR, BAD], [GOOD]]
     applied: list[Fix] = []
 
-    def apply(fixes):
+    def mend(fixes: list[Fix]) -> list[str]:
         applied.extend(fixes)
-        return []
+        return ["one cannot be had"]
 
-    monkeypatch.setattr(checks, "examine", lambda root: answers.pop(0))
-    monkeypatch.setattr(cures, "apply", apply)
-    assert doctor("--fix").exit_code == 0
+    assert report(lambda: answers.pop(0), mend)
     assert applied == [POOR.fix, BAD.fix]
+    assert capsys.readouterr().err.splitlines()[-1] == "husk doctor: one cannot be had"
 
 
-def test_what_a_container_said_is_not_obeyed(monkeypatch):
+def test_what_a_container_said_is_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     """The output of a health check is its own."""
     said = "unhealthy: \x1b[2J\x9b1A\r\nok    everything is fine"
-    monkeypatch.setattr(checks, "examine", lambda root: [Finding("health", "bad", said, said)])
-    lines = doctor().output.splitlines()
+    report(lambda: [Finding("health", "bad", said, said)])
+    lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 and lines[0].count("\\x1b[2J\\x9b1A\\x0d\\nok") == 2

@@ -33,7 +33,7 @@ def test_the_family_of_a_distribution(release: str, family: object) -> None:
 
 
 def test_every_family_has_every_need() -> None:
-    needs = [line.split()[0] for line in packages._TABLE.read_text().splitlines() if line[:1].isalpha()]
+    needs = [line.split()[0] for line in packages.TABLE.read_text().splitlines() if line[:1].isalpha()]
     assert {"crun", "runc", "conmon", "nftables", "iproute2", "procps", "init", "busybox"} <= set(needs)
     for family in FAMILIES:
         for need in needs:
@@ -50,18 +50,17 @@ def test_what_to_type() -> None:
     assert cure("crun", None) == "install crun by hand: this distribution is not known"
 
 
-def test_a_need_without_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_need_without_a_package(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text("# need\ncrun crun - crun crun crun\n")
-    monkeypatch.setattr(packages, "_TABLE", table)
-    assert cure("crun", FEDORA) == "install crun by hand: fedora has no package of it"
+    assert cure("crun", FEDORA, table) == "install crun by hand: fedora has no package of it"
 
 
-def test_this_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(packages, "_RELEASES", (tmp_path / "none", tmp_path / "release"))
-    assert packages.here() is None
+def test_this_host(tmp_path: Path) -> None:
+    places = (tmp_path / "none", tmp_path / "release")
+    assert packages.here(places) is None
     (tmp_path / "release").write_text("ID=alpine\n")
-    assert packages.here() == ALPINE
+    assert packages.here(places) == ALPINE
 
 
 @pytest.mark.parametrize("family", FAMILIES)

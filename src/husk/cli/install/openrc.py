@@ -11,6 +11,7 @@ from husk.kernel import process
 # What puts a service into the runlevel that a host boots into: a link, as `rc-update add` makes it.
 LINK = "/etc/runlevels/default/husk"
 _PLACES = ("/sbin/openrc-run", "/usr/sbin/openrc-run")
+_PROGRAMS = "/sbin:/usr/sbin:/bin:/usr/bin"
 # A daemon with many containers takes its time to start.
 _PATIENCE = 300.0
 
@@ -24,19 +25,18 @@ def running(root: Path) -> bool:
     return root == Path("/") and Path("/run/openrc/softlevel").exists()
 
 
-def start() -> None:
+def start(programs: str = _PROGRAMS) -> None:
     """From now on; a daemon that runs already is started anew. SystemFault says why not."""
-    _tell(["restart"])
+    _tell(["restart"], programs)
 
 
-def stop(root: Path) -> None:
+def stop(programs: str = _PROGRAMS) -> None:
     """No longer; containers run on."""
-    if running(root):
-        _tell(["stop"])
+    _tell(["stop"], programs)
 
 
-def _tell(words: list[str]) -> None:
-    program = shutil.which("rc-service", path="/sbin:/usr/sbin:/bin:/usr/bin")
+def _tell(words: list[str], programs: str) -> None:
+    program = shutil.which("rc-service", path=programs)
     if program is None:
         raise SystemFault(f"there is no rc-service here for: rc-service husk {' '.join(words)}")
     done = asyncio.run(process.run([program, "husk", *words], timeout=_PATIENCE))

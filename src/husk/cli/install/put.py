@@ -119,13 +119,14 @@ class Putting:
             yield "left out the service: not all of its units are ours (see above)"
             return
         self.record.units = ours
+        running = systemd.running(self.root)
         save(self.root, self.record)
         try:
-            systemd.enable(self.root, ours, start)
+            systemd.enable(self.root, ours, start, running)
         except HuskError as error:
             yield f"left out: {error.message}"
             return
-        if start and systemd.running(self.root):
+        if start and running:
             yield "systemd runs the daemon now and at every boot"
         else:
             yield "systemd runs the daemon from the next boot on" + (

@@ -23,28 +23,28 @@ def running(root: Path) -> bool:
     return root == Path("/") and Path("/run/systemd/system").is_dir()
 
 
-def enable(root: Path, units: Sequence[str], start: bool) -> None:
-    """From the next boot on; with `start`, from now on. SystemFault says why not."""
-    if running(root):
+def enable(root: Path, units: Sequence[str], start: bool, running: bool) -> None:
+    """From the next boot on; with `start`, from now on where systemd is running. SystemFault says why not."""
+    if running:
         _tell(root, ["daemon-reload"])
     _tell(root, ["enable", *units])
-    if start and running(root):
+    if start and running:
         # A daemon that already runs takes the socket from systemd and the new program only by a restart.
         _tell(root, ["stop", "husk.service"])
         _tell(root, ["restart", *units])
 
 
-def disable(root: Path, units: Sequence[str]) -> None:
+def disable(root: Path, units: Sequence[str], running: bool) -> None:
     """Never again, and no longer; containers run on."""
-    if running(root):
+    if running:
         # The socket first: else a client that comes meanwhile starts the daemon again.
         _tell(root, ["stop", *sorted(units, key=lambda unit: not unit.endswith(".socket"))])
     _tell(root, ["disable", *units])
 
 
 def reload(root: Path) -> None:
-    if running(root):
-        _tell(root, ["daemon-reload"])
+    """Have a systemd that is running read its units again."""
+    _tell(root, ["daemon-reload"])
 
 
 def _tell(root: Path, words: list[str]) -> None:

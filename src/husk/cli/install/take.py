@@ -16,13 +16,14 @@ def take_back(root: Path, record: Installed, force: bool = False) -> Iterator[st
         os.path.lexists(below(root, path)) for path in record.files if path.endswith(tuple(record.units))
     ):
         try:
-            systemd.disable(root, record.units)
+            systemd.disable(root, record.units, systemd.running(root))
             yield "systemd no longer runs the daemon"
         except HuskError as error:
             yield f"left out: {error.message}"
     if record.openrc and os.path.lexists(below(root, SCRIPT)):
         try:
-            openrc.stop(root)
+            if openrc.running(root):
+                openrc.stop()
             yield "OpenRC no longer runs the daemon"
         except HuskError as error:
             yield f"left out: {error.message}"
@@ -33,7 +34,7 @@ def take_back(root: Path, record: Installed, force: bool = False) -> Iterator[st
         if place.is_symlink() and os.readlink(place) == target:
             place.unlink()
             yield f"removed {path}"
-    if record.units:
+    if record.units and systemd.running(root):
         try:
             systemd.reload(root)
         except HuskError as error:

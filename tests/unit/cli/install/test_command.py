@@ -4,17 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from husk.cli.install import systemd
-from husk.errors import InvalidParameter, SystemFault
+from husk.errors import InvalidParameter
+from tests.support.programs import WrittenPrograms
 
 
-def test_a_systemd_that_refuses_is_told(typed, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise SystemFault("systemctl enable failed: no")
-
-    monkeypatch.setattr(systemd, "_tell", refuse)
-    assert "left out: systemctl enable failed: no" in typed("install", "--root", str(root)).out
-    assert "left out: systemctl enable failed: no" in typed("uninstall", "--root", str(root)).out
+def test_a_systemd_that_refuses_is_told(typed, root: Path, systemctl: WrittenPrograms) -> None:
+    systemctl.add("systemctl", script="echo no >&2; exit 1")
+    for verb, said in (("install", "enable"), ("uninstall", "disable")):
+        done = typed(verb, "--root", str(root))
+        assert f"left out: systemctl {said} husk.socket husk.service failed: no" in done.out
 
 
 @pytest.mark.parametrize(

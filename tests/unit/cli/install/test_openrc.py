@@ -11,6 +11,7 @@ from husk.cli.install.files import script
 from husk.cli.install.record import load
 from husk.errors import SystemFault
 from tests.support.installing import everything
+from tests.support.programs import WrittenPrograms
 
 SCRIPT, LINK = "etc/init.d/husk", "etc/runlevels/default/husk"
 
@@ -60,26 +61,21 @@ def test_systemd_goes_first_where_there_are_both(typed, root: Path) -> None:
     assert (root / "etc/systemd/system/husk.service").exists() and not (root / SCRIPT).exists()
 
 
-def test_it_is_started_and_stopped_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, told = tmp_path / "rc-service", tmp_path / "told"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
-    program.chmod(0o755)
-    monkeypatch.setattr("husk.cli.install.openrc.shutil.which", lambda name, path: str(program))
-    monkeypatch.setattr(openrc, "running", lambda root: True)
-    openrc.start()
-    openrc.stop(Path("/"))
-    assert told.read_text() == "husk restart\nhusk stop\n"
-    program.write_text("#!/bin/sh\necho no such service >&2\nexit 1\n")
-    with pytest.raises(SystemFault, match="rc-service husk restart failed: no such service"):
-        openrc.start()
-    monkeypatch.setattr("husk.cli.install.openrc.shutil.which", lambda name, path: None)
+def test_it_is_started_and_stopped(programs: WrittenPrograms) -> None:
+    place = str(programs.directory)
     with pytest.raises(SystemFault, match="there is no rc-service here"):
-        openrc.start()
+        openrc.start(place)
+    programs.add("rc-service")
+    openrc.start(place)
+    openrc.stop(place)
+    assert programs.told == ["rc-service husk restart", "rc-service husk stop"]
+    programs.add("rc-service", script="echo no such service >&2; exit 1")
+    with pytest.raises(SystemFault, match="rc-service husk restart failed: no such service"):
+        openrc.start(place)
 
 
-def test_nothing_is_told_to_an_openrc_that_does_not_run(tmp_path: Path) -> None:
+def test_a_root_is_never_what_runs(tmp_path: Path) -> None:
     assert not openrc.running(tmp_path)
-    openrc.stop(tmp_path)
 
 
 def test_the_script_is_one_for_a_shell(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 
 from tests.support.installing import NEEDS_GROUPADD, SERVICE, SOCKET, everything
+from tests.support.programs import WrittenPrograms
 
 
 @NEEDS_GROUPADD
-def test_what_was_put_there_is_taken_back_and_nothing_else(typed, root: Path) -> None:
+def test_what_was_put_there_is_taken_back_and_nothing_else(typed, root: Path, systemctl: WrittenPrograms) -> None:
     before = everything(root)
     done = typed("install", "--root", str(root), "--program", "/opt/husk/bin/husk")
     assert done.code == 0, done.err
@@ -18,13 +19,13 @@ def test_what_was_put_there_is_taken_back_and_nothing_else(typed, root: Path) ->
     assert os.readlink(root / "usr/local/bin/husk") == "/opt/husk/bin/husk"
     assert (root / "usr/local/share/man/man1/husk.1").exists()
     assert "made the group docker" in done.out and "from the next boot on" in done.out
-    assert (root.parent / "systemctl").read_text() == "enable husk.socket husk.service\n"
+    assert systemctl.told == [f"systemctl --root={root} enable husk.socket husk.service"]
     gone = typed("uninstall", "--root", str(root))
     assert gone.code == 0, gone.err
     assert "removed the group docker" in gone.out
     assert "left " not in gone.out
     assert everything(root) == before
-    assert (root.parent / "systemctl").read_text().splitlines()[1:] == ["disable husk.socket husk.service"]
+    assert systemctl.told[1:] == [f"systemctl --root={root} disable husk.socket husk.service"]
 
 
 @NEEDS_GROUPADD
