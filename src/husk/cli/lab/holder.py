@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
 from husk.cli.lab import wires
 from husk.cli.lab.layout import Lab, LabHost, planned
@@ -27,53 +28,90 @@ _SERVE = ("-m", "husk", "serve")
 Daemons = dict[int, tuple[LabHost, "subprocess.Popen[bytes]"]]
 
 
+class HolderSystem:
+    """System calls of a lab's process."""
+
+    def keep_mounts_apart(self) -> None:
+        apart.keep_mounts_apart()
+
+    def switch(self) -> wires.Switch:
+        return wires.Switch()
+
+    def new_namespace(self) -> int:
+        return wires.new_namespace()
+
+    def await_news(self) -> None:
+        signal.sigwait(NEWS)
+
+    def next_end(self) -> tuple[int, int]:
+        """The process id and the status of a child that has ended; (0, 0) where none has."""
+        with suppress(ChildProcessError):
+            return os.waitpid(-1, os.WNOHANG)
+        return 0, 0
+
+    def start(self, lab: Lab, host: LabHost, namespace: int) -> "subprocess.Popen[bytes]":
+        """Start a host's daemon in its namespace."""
+
+        def arrive() -> None:
+            apart.enter_network(namespace)
+            apart.unshare(apart.NAME)
+            socket.sethostname(host.name)
+
+        return spawn(lab.run / f"{host.name}.log", command(lab, host), arrive)
+
+
 def main(arguments: Sequence[str]) -> None:
-    _, name, count, subnet = arguments
+    lab = told(arguments)
     stop_ignoring_signals()
     apart.unshare(apart.MOUNTS | apart.PIDS)
     if os.fork() == 0:
-        hold(planned(name, int(count), subnet))
+        hold(lab, HolderSystem())
 
 
-def hold(lab: Lab) -> None:
+def told(arguments: Sequence[str]) -> Lab:
+    """Return the lab that a holder's arguments tell of. The first is there to be found by. Pure."""
+    _, name, count, subnet = arguments
+    return planned(name, int(count), subnet)
+
+
+def hold(lab: Lab, system: HolderSystem) -> None:
     """Never returns; where it fails nothing is left but directories."""
     # They are waited for, and handled nowhere: what is done for one is never interrupted by another.
     signal.pthread_sigmask(signal.SIG_BLOCK, NEWS)
     machine = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    apart.keep_mounts_apart()
-    switch = wires.Switch()
+    system.keep_mounts_apart()
+    switch = system.switch()
     switch.plug("machine", machine, lab.name, [lab.own_address])
     namespaces: dict[LabHost, int] = {}
     for host in lab.hosts:
-        namespaces[host] = wires.new_namespace()
+        namespaces[host] = system.new_namespace()
         switch.plug(host.name, namespaces[host], wires.UPLINK, [host.address])
         lab.wish(host).touch()
     daemons: Daemons = {}
     while True:
-        reap(daemons)
-        start_wanted(lab, namespaces, daemons)
-        signal.sigwait(NEWS)
+        reap(daemons, system)
+        start_wanted(lab, namespaces, daemons, system)
+        system.await_news()
 
 
-def reap(daemons: Daemons) -> None:
+def reap(daemons: Daemons, system: HolderSystem) -> None:
     """Tell of those that have ended; of other processes the first one of a namespace has the end, too."""
-    with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            pid, status = found
-            if pid in daemons:
-                host, child = daemons.pop(pid)
-                child.returncode = os.waitstatus_to_exitcode(status)
-                _note(ended(host, child.returncode))
+    while (found := system.next_end())[0]:
+        pid, status = found
+        if pid in daemons:
+            host, child = daemons.pop(pid)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            _note(ended(host, child.returncode))
 
 
-def start_wanted(lab: Lab, namespaces: Mapping[LabHost, int], daemons: Daemons) -> None:
+def start_wanted(lab: Lab, namespaces: Mapping[LabHost, int], daemons: Daemons, system: HolderSystem) -> None:
     """One that still runs is started when it has ended, if somebody wants it then. A failure is that host's alone."""
     running = {host for host, _ in daemons.values()}
     for host, namespace in namespaces.items():
         try:
             if host not in running and lab.wish(host).exists():
                 lab.wish(host).unlink(missing_ok=True)
-                child = start(lab, host, namespace)
+                child = system.start(lab, host, namespace)
                 daemons[child.pid] = host, child
         except (OSError, subprocess.SubprocessError) as error:
             _note(ended(host, f"no start: {error}"))
@@ -104,26 +142,22 @@ def is_daemon_of(host: LabHost, arguments: Sequence[bytes]) -> bool:
     return tuple(words[1:4]) == _SERVE and ("--data-root", str(host.data_root)) in pairwise(words)
 
 
-def start(lab: Lab, host: LabHost, namespace: int) -> "subprocess.Popen[bytes]":
-    with open(lab.run / f"{host.name}.log", "ab") as log:
-        return subprocess.Popen(
-            command(lab, host),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            preexec_fn=_arrival(host, namespace),
-        )
+def spawn(log: Path, words: Sequence[str], arrive: Callable[[], None]) -> "subprocess.Popen[bytes]":
+    """Start a program that hears all signals; `arrive` is called in the child before."""
 
-
-def _arrival(host: LabHost, namespace: int) -> Callable[[], None]:
-    def arrive() -> None:
+    def begin() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
-        apart.enter_network(namespace)
-        apart.unshare(apart.NAME)
-        socket.sethostname(host.name)
+        arrive()
 
-    return arrive
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=begin,
+        )
 
 
 if __name__ == "__main__":

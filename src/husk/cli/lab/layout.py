@@ -21,6 +21,16 @@ USUAL_SUBNET = SUBNETS[0]
 MOST = 50
 # Everything of labs is below these, so that no name of a lab leads to what is another program's.
 RUN, DATA = Path("/run/husk-labs"), Path("/var/lib/husk-labs")
+
+
+class LabPlaces(NamedTuple):
+    """The directories that labs have theirs in."""
+
+    run: Path = RUN
+    data: Path = DATA
+
+
+PLACES = LabPlaces()
 # The first host has the address behind this one of the subnet; the machine itself has the first.
 _BEFORE_HOSTS = 10
 
@@ -38,19 +48,20 @@ class LabHost(NamedTuple):
 
 
 class Lab(NamedTuple):
-    """`name` is that of the interface on this machine, too, and of the directories below `RUN` and `DATA`."""
+    """`name` is that of the interface on this machine, too, and of the directories below its places."""
 
     name: str
     size: int
     subnet: IPv4Network
+    places: LabPlaces = PLACES
 
     @property
     def run(self) -> Path:
-        return RUN / self.name
+        return self.places.run / self.name
 
     @property
     def data(self) -> Path:
-        return DATA / self.name
+        return self.places.data / self.name
 
     @property
     def record(self) -> Path:
@@ -95,7 +106,7 @@ class _Record(msgspec.Struct, rename="pascal"):
     subnet: str
 
 
-def planned(name: str, count: int, subnet: str) -> Lab:
+def planned(name: str, count: int, subnet: str, places: LabPlaces = PLACES) -> Lab:
     """InvalidParameter for what cannot be."""
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,14}", name):
         raise InvalidParameter(f"a lab cannot be called {name!r}: a letter, then letters, digits and dashes, 15 in all")
@@ -107,7 +118,7 @@ def planned(name: str, count: int, subnet: str) -> Lab:
         raise InvalidParameter(f"--subnet {subnet}: {error}") from None
     if network.num_addresses < _BEFORE_HOSTS + count + 2:
         raise InvalidParameter(f"--subnet {subnet} has no room for {count} hosts")
-    return Lab(name, count, network)
+    return Lab(name, count, network, places)
 
 
 def free(used: Iterable[IPv4Network]) -> str:
@@ -123,11 +134,11 @@ def written(lab: Lab) -> bytes:
     return msgspec.json.encode(_Record(lab.size, str(lab.subnet)))
 
 
-def read(name: str, text: bytes) -> Lab:
+def read(name: str, text: bytes, places: LabPlaces = PLACES) -> Lab:
     """Read the record of a lab that is up, or was; a broken record stands for all that a lab may have."""
     try:
         record = decode(text, _Record)
     except MalformedDocument:
         # Of one that died while it was written: all that could be there.
-        return planned(name, MOST, USUAL_SUBNET)
-    return planned(name, record.hosts, record.subnet)
+        return planned(name, MOST, USUAL_SUBNET, places)
+    return planned(name, record.hosts, record.subnet, places)

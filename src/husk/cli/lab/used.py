@@ -7,7 +7,8 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, ip_address
 from pathlib import Path
 from threading import Thread
@@ -43,18 +44,6 @@ def own_interfaces() -> Iterator[IPv4Interface]:
                 yield found
 
 
-def in_use() -> list[IPv4Network]:
-    """All that is known to be used."""
-    found = [interface.network for interface in own_interfaces()]
-    with NetlinkSocket() as netlink:
-        routes = [rtaddresses.parse_route(entry) for entry in netlink.dump(rtaddresses.list_routes(4))]
-    for route in routes:
-        if route is not None and route.destination.prefixlen > _WIDEST:
-            found.append(IPv4Network(route.destination))
-    addresses = {*_peers(), *told_in(map(_read, _WITH_ADDRESSES)), *resolved(names_in(_texts()))}
-    return [*found, *map(IPv4Network, sorted(addresses))]
-
-
 def told_in(texts: Iterable[str]) -> Iterator[IPv4Address]:
     """Every word that is an address."""
     for text in texts:
@@ -73,25 +62,46 @@ def names_in(texts: Iterable[str]) -> list[str]:
     return list(found)[:_MOST_NAMES]
 
 
-def resolved(names: Iterable[str]) -> set[IPv4Address]:
+def _asked(name: str) -> Iterator[IPv4Address]:
+    for entry in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM):
+        yield IPv4Address(entry[4][0])
+
+
+def resolved(
+    names: Iterable[str], patience: float = PATIENCE, ask: Callable[[str], Iterable[IPv4Address]] = _asked
+) -> set[IPv4Address]:
     """Return the addresses that names stand for, as far as they are known soon."""
     found: set[IPv4Address] = set()
 
     def look_up(name: str) -> None:
-        try:
-            told = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            return
-        found.update(IPv4Address(entry[4][0]) for entry in told)
+        with suppress(OSError, UnicodeError):
+            found.update(ask(name))
 
     # A resolver that does not answer is not waited for.
     threads = [Thread(target=look_up, args=(name,), daemon=True) for name in names]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return set(found.copy())
+
+
+def in_use(
+    with_addresses: Sequence[str] = _WITH_ADDRESSES,
+    with_names: Sequence[str] = _WITH_NAMES,
+    resolve: Callable[[list[str]], set[IPv4Address]] = resolved,
+) -> list[IPv4Network]:
+    """All that is known to be used, of what is told by files with addresses, and by files with names."""
+    found = [interface.network for interface in own_interfaces()]
+    with NetlinkSocket() as netlink:
+        routes = [rtaddresses.parse_route(entry) for entry in netlink.dump(rtaddresses.list_routes(4))]
+    for route in routes:
+        if route is not None and route.destination.prefixlen > _WIDEST:
+            found.append(IPv4Network(route.destination))
+    names = names_in(_texts(with_names))
+    addresses = {*_peers(), *told_in(map(_read, with_addresses)), *resolve(names)}
+    return [*found, *map(IPv4Network, sorted(addresses))]
 
 
 def _peers() -> Iterator[IPv4Address]:
@@ -103,8 +113,8 @@ def _peers() -> Iterator[IPv4Address]:
                 yield IPv4Address(int.from_bytes(bytes.fromhex(remote), "little"))
 
 
-def _texts() -> Iterator[str]:
-    for name in _WITH_NAMES:
+def _texts(places: Iterable[str]) -> Iterator[str]:
+    for name in places:
         place = Path(name).expanduser()
         for path in sorted(place.iterdir())[:_MOST_FILES] if place.is_dir() else [place]:
             yield _read(str(path))

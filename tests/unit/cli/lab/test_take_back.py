@@ -2,46 +2,65 @@
 
 import pytest
 
-from husk.cli.lab import take_back
+from husk.cli.lab.layout import Lab
+from husk.cli.lab.take_back import LabRemains, take_back
 from husk.config import Config
 from husk.errors import SystemFault
-from husk.kernel import cgroups
-from husk.network.wireguard import program
 
 
-def test_what_is_left_of_a_lab_is_removed(lab, monkeypatch):
+class NotedRemains(LabRemains):
+    """Nothing is killed or removed, but noted."""
+
+    def __init__(self) -> None:
+        self.killed: list[str] = []
+        self.cgroups: set[str] = set()
+        self.tunnels: set[str] = set()
+        self.interface = False
+
+    def kill(self, mark: str) -> None:
+        self.killed.append(mark)
+
+    def has_interface(self, name: str) -> bool:
+        return self.interface
+
+    def remove_cgroup(self, parent: str) -> None:
+        self.cgroups.add(parent)
+
+    def remove_tunnel(self, name: str) -> None:
+        self.tunnels.add(name)
+
+
+@pytest.fixture
+def remains() -> NotedRemains:
+    return NotedRemains()
+
+
+def test_what_is_left_of_a_lab_is_removed(lab: Lab, remains: NotedRemains) -> None:
     lab.run.mkdir(parents=True)
     (lab.data / "host1/some").mkdir(parents=True)
-    killed: list[str] = []
-    monkeypatch.setattr(take_back, "kill_given", lambda marks, patience: killed.extend(marks))
-    take_back.take_back(lab)
-    take_back.take_back(lab)
-    assert not lab.run.parent.exists() and not lab.data.parent.exists() and killed == [lab.mark] * 2
-    monkeypatch.setattr(take_back, "_has_interface", lambda name: True)
-    monkeypatch.setattr(take_back, "PATIENCE", 0.05)
+    take_back(lab, remains)
+    take_back(lab, remains)
+    assert not lab.run.parent.exists() and not lab.data.parent.exists() and remains.killed == [lab.mark] * 2
+    remains.interface = True
     with pytest.raises(SystemFault, match="does not go away"):
-        take_back.take_back(lab)
+        take_back(lab, remains, patience=0.05)
 
 
-def test_whatever_a_larger_one_left_goes_too(lab, monkeypatch, tmp_path):
-    removed: list[str] = []
-    monkeypatch.setattr(cgroups, "remove", removed.append)
-    monkeypatch.setattr(program, "_SOCKETS", tmp_path)
-    configs = [Config(data_root=lab.data / f"host{number}") for number in (1, 50)]
-    for config in configs:
-        program.socket_of(config.tunnel_name).touch()
-    take_back.take_back(lab)
-    assert {config.cgroup_parent for config in configs} <= set(removed)
-    assert not list(tmp_path.glob("*.sock"))
+def test_whatever_a_larger_one_left_goes_too(lab: Lab, remains: NotedRemains) -> None:
+    take_back(lab, remains)
+    for number in (1, 50):
+        config = Config(data_root=lab.data / f"host{number}")
+        assert config.cgroup_parent in remains.cgroups and config.tunnel_name in remains.tunnels
 
 
-def test_labs_beside_it_stay(lab):
+def test_labs_beside_it_stay(lab: Lab, remains: NotedRemains) -> None:
     (lab.data.parent / "other").mkdir(parents=True)
     lab.data.mkdir()
-    take_back.take_back(lab)
+    take_back(lab, remains)
     assert list(lab.data.parent.iterdir()) == [lab.data.parent / "other"]
 
 
-def test_its_process_is_known_by_a_mark(lab, monkeypatch):
-    monkeypatch.undo()
-    assert not take_back.is_up(lab)
+def test_what_is_not_there_is_nothing_to_take_back(lab: Lab) -> None:
+    remains = LabRemains()
+    remains.kill(lab.mark)
+    assert not remains.has_interface("no-such-lab")
