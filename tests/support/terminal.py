@@ -15,7 +15,9 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping, Sequence
+import tty
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Self
 
 DEADLINE = 20.0
@@ -87,3 +89,26 @@ class Terminal:
     @staticmethod
     def _set_size(fd: int, rows: int, columns: int) -> None:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+@contextmanager
+def stdout_terminal() -> Iterator[Callable[[], str]]:
+    """Have a terminal as this process's stdout; what is given tells what was written on it since it was last asked."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    os.set_blocking(master, False)
+    before = os.dup(1)
+    os.dup2(slave, 1)
+
+    def shown() -> str:
+        try:
+            return os.read(master, 1 << 16).decode()
+        except BlockingIOError:
+            return ""
+
+    try:
+        yield shown
+    finally:
+        os.dup2(before, 1)
+        for descriptor in (before, slave, master):
+            os.close(descriptor)

@@ -7,21 +7,26 @@ without click. Those of the client use the library's face (`husk.client`) and no
 import gc
 import os
 import sys
+from collections.abc import Sequence
 
 from husk.cli.kit.words import visible
 from husk.errors import HuskError
 
 
-def main() -> None:
-    """Entry point: errors that the user can mend are one line, not a traceback. A link called `dockerd` is one."""
-    name = os.path.basename(sys.argv[0])
+def main(line: Sequence[str] | None = None) -> None:
+    """Entry point, for the line that was typed where none is given. A link to it that is called `dockerd` is one.
+
+    Errors that the user can mend are one line, not a traceback.
+    """
+    program, *arguments = sys.argv if line is None else line
+    name = os.path.basename(program)
     try:
         if name == "dockerd":
-            _serve(sys.argv[1:], as_dockerd=True)
-        elif sys.argv[1:2] == ["serve"]:
-            _serve(sys.argv[2:], as_dockerd=False)
+            _serve(arguments, as_dockerd=True)
+        elif arguments[:1] == ["serve"]:
+            _serve(arguments[1:], as_dockerd=False)
         else:
-            _ask_click()
+            _ask_click(arguments, as_dockerd=False)
     except HuskError as error:
         print(f"{name if name == 'dockerd' else 'husk'}: {visible(error.message)}", file=sys.stderr)
         sys.exit(1)
@@ -35,7 +40,7 @@ def _serve(arguments: list[str], as_dockerd: bool) -> None:
     from husk.cli.flags import plain
 
     if (given := plain(arguments)) is None:
-        _ask_click()
+        _ask_click(arguments if as_dockerd else ["serve", *arguments], as_dockerd)
     else:
         # A door: the daemon. The client, and the help of both, do without.
         from husk.cli.start import start
@@ -44,23 +49,23 @@ def _serve(arguments: list[str], as_dockerd: bool) -> None:
         sys.exit(0)
 
 
-def _ask_click() -> None:
+def _ask_click(arguments: list[str], as_dockerd: bool) -> None:
     """Let click understand a line that is not plain, or complain about it.
 
     Modules stay to the end: looking for garbage among them while they are loaded, and once more at the end, would be a
     quarter of the time of a short command. Those that may take long let the collector begin.
     """
     gc.disable()
-    if os.path.basename(sys.argv[0]) == "dockerd":
+    if as_dockerd:
         # A door: click, which a daemon with plain flags does without.
         from husk.cli.serve import dockerd
 
-        dockerd(prog_name="dockerd")
+        dockerd(arguments, prog_name="dockerd")
     else:
         # A door: click, and the client.
         from husk.cli.commands import enter_husk
 
         try:
-            sys.exit(enter_husk())
+            sys.exit(enter_husk(arguments))
         finally:
             gc.freeze()

@@ -95,9 +95,9 @@ def husk(context: click.Context, host: str, context_name: str) -> None:
     context.obj = HostChoice(host, context_name)
 
 
-def enter_husk() -> int:
+def enter_husk(arguments: list[str]) -> int:
     """Run the line that was typed; the exit code."""
-    return enter(husk, "husk")
+    return enter(husk, "husk", arguments)
 
 
 # docker's longer names for the same.

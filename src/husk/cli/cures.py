@@ -23,7 +23,7 @@ _ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive"}
 class Runner(Protocol):
     """A way to run a program to its end."""
 
-    def __call__(self, argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> Awaitable[Completed]: ...
+    def __call__(self, argv: Sequence[str], /, *, env: Mapping[str, str], timeout: float) -> Awaitable[Completed]: ...
 
 
 @dataclass(frozen=True)

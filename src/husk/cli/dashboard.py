@@ -4,13 +4,13 @@ import asyncio
 import os
 import signal
 import ssl
-import subprocess
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
 
 from husk.api.edge.tls import server_context
+from husk.cli import desktop
 from husk.cli.kit.command import HuskCommand, flag, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
@@ -77,24 +77,7 @@ async def _serve(engine: Client, settings: object, no_open: bool) -> None:
         loop.add_signal_handler(signal.SIGUSR1, lambda: say(found.site.link()))
         link = found.site.link()
         say(f"Open this link within ten minutes; it works once:\n\n    {link}\n")
-        if not no_open and _has_desktop():
+        if not no_open and desktop.present(os.environ):
             page = open_ones.enter_context(opening_page(link))
-            await asyncio.to_thread(_open, page)
+            await asyncio.to_thread(desktop.show, page)
         await ended.wait()
-
-
-def _has_desktop() -> bool:
-    """A browser inside the terminal would be in the way."""
-
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _open(page: Path) -> None:
-    """In the browser. It is given a file, for everybody on the host reads the arguments of a command."""
-
-    try:
-        subprocess.Popen(
-            ["xdg-open", str(page)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-    except OSError:
-        return  # the link is printed

@@ -3,6 +3,7 @@
 What flags may hold is checked in one place, together with the configuration file: here only their form.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -13,11 +14,13 @@ from husk.config.keys import BY_FLAG, OPTIONS, KeyKind, Option
 from husk.config.settings import truth
 from husk.version import __version__
 
+Start = Callable[[bool, Mapping[str, Any]], object]
+
 
 class DaemonCommand(click.Command):
     """A command with the options of the table, which reads them as dockerd does: `--icc=false`, `-Dl debug`."""
 
-    def __init__(self, name: str, help: str, as_dockerd: bool = False) -> None:
+    def __init__(self, name: str, help: str, as_dockerd: bool = False, start: Start = start) -> None:
         options: list[click.Parameter] = [_option(option) for option in OPTIONS if option.flag]
         if as_dockerd:
             options.append(click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_tell))
@@ -25,7 +28,7 @@ class DaemonCommand(click.Command):
             name,
             params=options,
             help=help,
-            callback=lambda **flags: _start(as_dockerd, flags),
+            callback=lambda **flags: start(as_dockerd, _given(flags)),
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )
 
@@ -53,13 +56,13 @@ def _tell(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-def _start(as_dockerd: bool, flags: dict[str, Any]) -> None:
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     if (restart := given.pop("restart")) is not None:
         if not truth(BY_FLAG["restart"], restart):
             raise click.UsageError(f"--restart=false is not supported: {BY_FLAG['restart'].means}")
         click.echo(f"--restart is deprecated: {BY_FLAG['restart'].means}", err=True)
-    start(as_dockerd, given)
+    return given
 
 
 serve = DaemonCommand(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -14,25 +15,46 @@ from husk.errors import Conflict, Forbidden, NotFound
 from husk.swarm.state.kinds import TYPES
 
 
-def check(data_root: Path, *, deep: bool, fix: bool, quiet: bool) -> bool:
+class StoreChecks:
+    """Looks at a store, and its repair."""
+
+    def require_root(self) -> None:
+        if os.geteuid() != 0:
+            raise Forbidden("only root can read the store: sudo husk doctor --check-store")
+
+    def claimed(self, data_root: Path) -> AbstractContextManager[None]:
+        """Keep daemons away meanwhile; Conflict where one is at work."""
+        return claimed_data_root(data_root)
+
+    def examine(self, data_root: Path, deep: bool) -> Examination:
+        return asyncio.run(examine(data_root, TYPES, deep))
+
+    def examine_live(self, data_root: Path, deep: bool) -> Examination:
+        return asyncio.run(examine_live(data_root, TYPES, deep))
+
+    def repair(self, data_root: Path, found: Examination) -> list[str]:
+        return asyncio.run(repair(data_root, found))
+
+
+def check(data_root: Path, *, deep: bool, fix: bool, quiet: bool, checks: StoreChecks | None = None) -> bool:
     """Print what is wrong, one line each with the cure, and with `fix` mend it; whether the store is sound now."""
-    if os.geteuid() != 0:
-        raise Forbidden("only root can read the store: sudo husk doctor --check-store")
+    checks = checks or StoreChecks()
+    checks.require_root()
     if not data_root.is_dir():
         raise NotFound(f"there is no directory {data_root}: say where the store is with --data-root")
     try:
         # Held for a look as well, so that no daemon starts in the middle of it.
-        with claimed_data_root(data_root):
-            found = asyncio.run(examine(data_root, TYPES, deep))
+        with checks.claimed(data_root):
+            found = checks.examine(data_root, deep)
             if fix and any(problem.fixable for problem in found.problems):
                 _tell(found, quiet)
-                for line in asyncio.run(repair(data_root, found)):
+                for line in checks.repair(data_root, found):
                     click.echo(f"husk doctor: {in_line(line)}", err=True)
-                found = asyncio.run(examine(data_root, TYPES, deep))
+                found = checks.examine(data_root, deep)
     except Conflict as conflict:
         if fix:
             raise Conflict(f"nothing is mended while a daemon works: {conflict.message}") from None
-        found = asyncio.run(examine_live(data_root, TYPES, deep))
+        found = checks.examine_live(data_root, deep)
         if not quiet:
             click.echo("A daemon uses this store: what it is working on at the moment is left out.")
     _tell(found, quiet)

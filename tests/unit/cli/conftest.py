@@ -1,5 +1,6 @@
 """The `husk` command in this process, with an engine that answers as the test says."""
 
+import io
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,12 +30,12 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path) -> FakeEngine:
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Typed]:
-    """Type a line: the exit code, and what was written."""
+    """Type a line, with what is `given` on stdin: the exit code, and what was written."""
 
-    def run(*words: str) -> Typed:
-        monkeypatch.setattr("sys.argv", ["husk", *words])
+    def run(*words: str, given: str = "") -> Typed:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         try:
-            code = enter(husk, "husk")
+            code = enter(husk, "husk", list(words))
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1
         return Typed(code, *capfd.readouterr())

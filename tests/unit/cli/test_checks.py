@@ -69,7 +69,7 @@ def test_missing_rights_are_named() -> None:
 
 @pytest.mark.parametrize("place", ["in_v2", "unmounted"])
 def test_a_controller_that_is_not_in_its_place_has_a_cure_that_can_be_applied(place: str) -> None:
-    cgroups = replace(KERNEL.cgroups, **{place: ("hugetlb",)})
+    cgroups = replace(KERNEL.cgroups, **{place: ("hugetlb",)})  # type: ignore[arg-type]
     whole, misplaced = of_kernel("cgroups", cgroups=cgroups)
     assert whole.verdict == "ok"
     assert (misplaced.verdict, misplaced.fix) == ("poor", Fix("controller", "hugetlb"))

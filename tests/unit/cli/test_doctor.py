@@ -1,5 +1,7 @@
 """`husk doctor` tells what the host lacks with the cure, and its exit status whether containers can run."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from husk.cli.checks import Finding, Fix
@@ -31,7 +33,7 @@ def test_fix_applies_the_cures_and_looks_again(capsys: pytest.CaptureFixture[str
     answers = [[POOR, BAD], [GOOD]]
     applied: list[Fix] = []
 
-    def mend(fixes: list[Fix]) -> list[str]:
+    def mend(fixes: Iterable[Fix]) -> list[str]:
         applied.extend(fixes)
         return ["one cannot be had"]
 

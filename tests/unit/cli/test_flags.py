@@ -1,11 +1,14 @@
 """The command line is read as dockerd reads it, by us and by click alike."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 
 from husk.cli import main
-from husk.cli.commands import husk
 from husk.cli.flags import expanded, plain
+from husk.cli.serve import DaemonCommand
 
 
 @pytest.mark.parametrize(
@@ -36,10 +39,10 @@ def test_flags_are_read_as_dockerd_reads_them(written, read):
         ["--config-file", "/c.json", "--default-ulimit", "core=0", "--feature", "a", "--feature", "b=false"],
     ],
 )
-def test_plain_flags_are_read_as_click_reads_them(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    by_click: list[dict[str, object]] = []
-    monkeypatch.setattr("husk.cli.serve.start", lambda as_dockerd, given: by_click.append(given))
-    assert CliRunner().invoke(husk, ["serve", *arguments], catch_exceptions=False).exit_code == 0
+def test_plain_flags_are_read_as_click_reads_them(arguments: list[str]) -> None:
+    by_click: list[Mapping[str, Any]] = []
+    serve = DaemonCommand("serve", "", start=lambda as_dockerd, given: by_click.append(given))
+    assert CliRunner().invoke(serve, arguments, catch_exceptions=False).exit_code == 0
     assert plain(arguments) == by_click[0]
 
 
@@ -51,11 +54,8 @@ def test_what_is_not_plain_is_left_to_click(arguments: list[str]) -> None:
     assert plain(arguments) is None
 
 
-def test_click_complains_about_what_nobody_can_read(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["husk", "serve", "--unknown"])
+def test_click_complains_about_what_nobody_can_read(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(["husk", "serve", "--unknown"])
     assert ended.value.code == 2
     assert capfd.readouterr().err == "husk serve: unknown flag: --unknown. See 'husk serve --help'\n"

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from click.testing import CliRunner
 
 from husk.cli import main
 from husk.cli.commands import husk
+from husk.cli.serve import DaemonCommand
+from husk.cli.start import start
 from husk.config import Config
 from husk.config.load import DOCKERD, SettingsSource, build
 from husk.config.settings import PoolSetting, RuntimeSetting, Settings, UlimitSetting
@@ -17,25 +20,26 @@ from husk.errors import InvalidParameter
 from husk.version import __version__
 
 
-@pytest.fixture
-def started(monkeypatch):
+class Started(list[SettingsSource]):
     """Instead of starting a daemon, remember what it would have been started with."""
-    calls: list[SettingsSource] = []
-    monkeypatch.setattr("husk.cli.start.run", calls.append)
-    return calls
+
+    def serve(self, *arguments: str, as_dockerd: bool = False) -> int:
+        command = DaemonCommand("serve", "", as_dockerd, start=partial(start, run=self.append))
+        return CliRunner().invoke(command, arguments, catch_exceptions=False).exit_code
 
 
-def serve(*arguments: str) -> int:
-    return CliRunner().invoke(husk, ["serve", *arguments], catch_exceptions=False).exit_code
+@pytest.fixture
+def started() -> Started:
+    return Started()
 
 
 def test_no_flag_is_no_setting(started):
-    assert serve() == 0
+    assert started.serve() == 0
     assert started == [SettingsSource(Settings(), None)]
 
 
 def test_every_flag_arrives(started):
-    serve(
+    started.serve(
         *["-H", "unix:///a", "--host", "tcp://1.2.3.4:5", "--data-root", "/d", "--exec-root", "/e", "--pidfile", "/p"],
         *["--config-file", "/c.json", "--log-level", "debug", "--log-format", "json", "--insecure-registry", "r:5000"],
         *["--registry-mirror", "https://m", "--default-runtime", "crun", "--add-runtime", "kata=/k", "--bridge", "br1"],
@@ -62,10 +66,9 @@ def test_every_flag_arrives(started):
     assert started == [SettingsSource(flags, Path("/c.json"))]
 
 
-def test_an_error_of_the_user_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["husk", "serve", "--bip", "nonsense"])
+def test_an_error_of_the_user_is_one_line(capsys):
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(["husk", "serve", "--bip", "nonsense"])
     assert ended.value.code == 1
     assert "invalid bip 'nonsense'" in capsys.readouterr().err
 
@@ -82,7 +85,7 @@ def test_the_version_is_told_however_it_is_asked_for(asked: str):
 
 
 def test_truths_numbers_and_pairs_arrive_as_what_they_are(started):
-    serve(
+    started.serve(
         *["--icc=false", "--ipv6", "--tlsverify=0", "--mtu", "1400", "--dns", "192.0.2.1,192.0.2.2", "--feature", "a"],
         *["--feature", "b=false", "--default-network-opt", "bridge=com.docker.network.driver.mtu=1400"],
         *["--default-ulimit", "nofile=1:2", "--default-ulimit", "core=0", "--log-opt", "max-size=1m"],
@@ -118,15 +121,15 @@ def test_truths_numbers_and_pairs_arrive_as_what_they_are(started):
 )
 def test_a_flag_in_another_form_is_refused_with_the_form(started, arguments, words):
     with pytest.raises(InvalidParameter, match=re.escape(words)):
-        serve(*arguments)
+        started.serve(*arguments)
     assert started == []
 
 
-def test_a_program_called_dockerd_has_dockerds_places(started, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["/usr/bin/dockerd", "--label", "a=b"])
+def test_a_program_called_dockerd_has_dockerds_places(started, capsys):
     with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+        main(["/usr/bin/dockerd", "--bip", "nonsense"])
+    assert ended.value.code == 1 and capsys.readouterr().err.startswith("dockerd: invalid bip")
+    assert started.serve("--label", "a=b", as_dockerd=True) == 0
     assert started == [SettingsSource(Settings(labels=["a=b"]), None, DOCKERD)]
     config = build(Settings(), DOCKERD)
     assert config.hosts == ("unix:///var/run/docker.sock",)
@@ -138,5 +141,5 @@ def test_a_program_called_dockerd_has_dockerds_places(started, monkeypatch):
 def test_validate_starts_nothing(started, capsys, tmp_path):
     file = tmp_path / "daemon.json"
     file.write_text('{"debug": true}')
-    assert serve("--validate", "--config-file", str(file)) == 0
+    assert started.serve("--validate", "--config-file", str(file)) == 0
     assert started == []

@@ -53,13 +53,17 @@ def window(descriptor: int = 1) -> tuple[int, int] | None:
 
 
 class TerminalTalk:
-    """A conversation with a process. `tty` says that it has a terminal, so that ours is made raw."""
+    """A conversation with a process. `tty` says that it has a terminal, so that ours is made raw; `source` is where
+    input comes from."""
 
-    def __init__(self, console: Console, *, stdin: bool, tty: bool, keys: bytes, take: Taker = passed_on) -> None:
+    def __init__(
+        self, console: Console, *, stdin: bool, tty: bool, keys: bytes, take: Taker = passed_on, source: int = 0
+    ) -> None:
         self._console = console
         self._stdin = stdin
         self._tty = tty
         self._take = take
+        self._source = source
         self._watch = KeyWatch(keys if tty else b"")
         self._tasks = Tasks()
         self._detached = asyncio.Event()
@@ -67,7 +71,7 @@ class TerminalTalk:
     async def hold(self) -> bool:
         """Until the process writes no more; True when the person at the terminal has left it before."""
         loop = asyncio.get_running_loop()
-        with raw_terminal() if self._stdin and self._tty and os.isatty(0) else nullcontext():
+        with raw_terminal(self._source) if self._stdin and self._tty and os.isatty(self._source) else nullcontext():
             if self._tty and window() is not None:
                 loop.add_signal_handler(signal.SIGWINCH, lambda: self._tasks.spawn(self.resize(), "resize"))
             if self._stdin:
@@ -96,7 +100,7 @@ class TerminalTalk:
     def _read_keys(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread, for stdin may be a file, a pipe or a terminal; the program does not wait for it to end."""
         with suppress(OSError, RuntimeError, asyncio.CancelledError):
-            while data := os.read(0, _PIECE):
+            while data := os.read(self._source, _PIECE):
                 passed = self._watch.feed(data)
                 if passed:
                     asyncio.run_coroutine_threadsafe(self._console.write(passed), loop).result()

@@ -6,7 +6,7 @@ import sys
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import click
 
@@ -45,7 +45,7 @@ _TEXT: dict[str, Any] = {"metavar": "STRING", "default": ""}
 @click.pass_obj
 def build(place: HostChoice, /, quiet: bool, iidfile: str, as_json: bool, **flags: Any) -> None:
     """Build an image from a Dockerfile."""
-    options = options_of(flags)
+    options = options_of(flags, sys.stdin.buffer)
 
     async def built(engine: Client) -> int:
         await _check_place(engine, place, options)
@@ -96,7 +96,7 @@ async def _built(engine: Client, options: BuildOptions, quiet: bool, as_json: bo
     return image
 
 
-def options_of(flags: Mapping[str, Any]) -> BuildOptions:
+def options_of(flags: Mapping[str, Any], stdin: BinaryIO) -> BuildOptions:
     """Return the library's options for these flags. The path `-` is a context or a Dockerfile on stdin."""
     options: dict[str, Any] = {
         "buildargs": {name: value if equals else None for name, equals, value in _parted(flags["build_arg"])},
@@ -114,7 +114,7 @@ def options_of(flags: Mapping[str, Any]) -> BuildOptions:
     }
     found = {name: value for name, value in options.items() if value}
     if flags["path"] == "-":
-        given = sys.stdin.buffer.read()
+        given = stdin.read()
         if not given:
             raise InvalidParameter("stdin is empty: it has to be a Dockerfile, or a context as a tar archive")
         found |= {"fileobj": given, "custom_context": _is_archive(given)}

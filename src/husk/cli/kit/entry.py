@@ -11,10 +11,10 @@ _ENDED_BY_USER = 130
 _DAEMON = ("serve", "dockerd")
 
 
-def enter(command: click.Command, name: str) -> int:
+def enter(command: click.Command, name: str, arguments: list[str]) -> int:
     """Run it; the exit code."""
     try:
-        outcome = command.main(prog_name=name, standalone_mode=False)
+        outcome = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:
         complain(complaint(error, name))
         return code_of(error)

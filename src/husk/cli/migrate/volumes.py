@@ -21,8 +21,32 @@ _MARK = "trusted.husk-migrated"
 _COPY = "husk.builder.store.workers.bring_tree"
 
 
+class VolumeMarks:
+    """Marks on the directories of volumes that are done."""
+
+    def set(self, place: str) -> None:
+        try:
+            os.setxattr(place, _MARK, b"done")
+        except OSError as error:
+            raise SystemFault(f"cannot mark {place} as done: {error.strerror}") from error
+
+    def has(self, place: str) -> bool:
+        try:
+            return os.getxattr(place, _MARK) == b"done"
+        except OSError:
+            return False
+
+
+MARKS = VolumeMarks()
+
+
 async def bring_volumes(
-    source: Client, target: Client, origin: str, running: Mapping[str, str], report: MigrationReport
+    source: Client,
+    target: Client,
+    origin: str,
+    running: Mapping[str, str],
+    report: MigrationReport,
+    marks: VolumeMarks = MARKS,
 ) -> None:
     """`running` names for a volume the container that may write into it meanwhile."""
     for volume in await source.volumes.list():
@@ -31,13 +55,13 @@ async def bring_volumes(
             if volume.driver != "local" or volume.attrs.get("Options"):
                 report.skipped(what, f"left out: it is of the driver {volume.driver} with options of its own")
                 continue
-            here = await _begun(target, volume, origin)
+            here = await _begun(target, volume, origin, marks)
             if here is None:
                 report.skipped(what, "is here")
                 continue
             report.begin(what)
             await _copy(volume.mountpoint, here.mountpoint)
-            _mark(here.mountpoint)
+            marks.set(here.mountpoint)
         except HuskError as error:
             report.failed(what, error.message)
             continue
@@ -45,13 +69,13 @@ async def bring_volumes(
         report.done(f"{what}, while {writer} was running: stop it for a copy of one moment" if writer else what)
 
 
-async def _begun(target: Client, volume: Volume, origin: str) -> Volume | None:
+async def _begun(target: Client, volume: Volume, origin: str, marks: VolumeMarks) -> Volume | None:
     """The volume to copy into; None where nothing is to be done."""
     try:
         there = await target.volumes.get(volume.name)
     except NotFound:
         return await target.volumes.create(volume.name, labels={**volume.labels, LABEL: origin})
-    return there if there.labels.get(LABEL) == origin and not _marked(there.mountpoint) else None
+    return there if there.labels.get(LABEL) == origin and not marks.has(there.mountpoint) else None
 
 
 async def _copy(source: str, target: str) -> None:
@@ -78,17 +102,3 @@ async def _run(*command: str) -> None:
     if started.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines()
         raise SystemFault(lines[-1] if lines else f"{command[0]} ended with {started.returncode}")
-
-
-def _mark(place: str) -> None:
-    try:
-        os.setxattr(place, _MARK, b"done")
-    except OSError as error:
-        raise SystemFault(f"cannot mark {place} as done: {error.strerror}") from error
-
-
-def _marked(place: str) -> bool:
-    try:
-        return os.getxattr(place, _MARK) == b"done"
-    except OSError:
-        return False

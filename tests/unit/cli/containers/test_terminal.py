@@ -1,9 +1,9 @@
 import asyncio
-import io
 import os
 import pty
 import signal
 import termios
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,12 +34,10 @@ class Console:
 
 
 @pytest.fixture
-def stdin(monkeypatch):
-    """Something to read instead of our stdin."""
+def keyboard() -> Iterator[tuple[int, int]]:
+    """Something to read instead of our stdin, and its other end."""
     reader, writer = os.pipe()
-    real = os.read
-    monkeypatch.setattr(os, "read", lambda descriptor, most: real(reader if descriptor == 0 else descriptor, most))
-    yield writer
+    yield reader, writer
     os.close(reader)
 
 
@@ -51,20 +49,22 @@ async def test_output_goes_on_until_its_end(capfd):
     assert capfd.readouterr() == ("out", "err")
 
 
-async def test_input_and_its_end(stdin):
+async def test_input_and_its_end(keyboard):
     console: Any = Console()
-    os.write(stdin, b"typed")
-    os.close(stdin)
-    assert await TerminalTalk(console, stdin=True, tty=False, keys=b"\x10\x11").hold() is False
+    source, typing = keyboard
+    os.write(typing, b"typed")
+    os.close(typing)
+    assert await TerminalTalk(console, stdin=True, tty=False, keys=b"\x10\x11", source=source).hold() is False
     assert console.heard == [b"typed", "end"]
 
 
-async def test_keys_that_detach(stdin):
+async def test_keys_that_detach(keyboard):
     console: Any = Console()
-    os.write(stdin, b"x\x10\x11")
-    assert await TerminalTalk(console, stdin=True, tty=True, keys=b"\x10\x11").hold() is True
+    source, typing = keyboard
+    os.write(typing, b"x\x10\x11")
+    assert await TerminalTalk(console, stdin=True, tty=True, keys=b"\x10\x11", source=source).hold() is True
     assert console.heard == [b"x"]
-    os.close(stdin)
+    os.close(typing)
 
 
 async def test_signals_are_forwarded(capfd):
@@ -107,8 +107,7 @@ def test_a_raw_terminal_is_as_before_afterwards():
     assert window(slave) is None
 
 
-def test_a_terminal_has_to_be_there(monkeypatch, capfd):
-    monkeypatch.setattr("sys.stdin", io.StringIO())
+def test_a_terminal_has_to_be_there(capfd):
     check_terminal(False, True)
     with pytest.raises(SystemExit):
         check_terminal(True, True)

@@ -11,6 +11,7 @@ NONE = {
     **dict.fromkeys(("dockerfile", "network", "platform", "shm_size", "target"), ""),
     **dict.fromkeys(("no_cache", "pull"), False),
 }
+NOTHING = io.BytesIO()
 LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
 {"status":"Pulling","id":"abc"}
 {"aux":{"ID":"sha256:1"}}
@@ -19,8 +20,9 @@ LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
 
 
 def test_flags():
-    assert options_of({**NONE, "path": "."}) == {"path": "."}
-    found = options_of({**NONE, "path": "p", "build_arg": ("A=1", "B"), "tag": ("a", "b"), "add_host": ("h=1.2.3.4",)})
+    assert options_of({**NONE, "path": "."}, NOTHING) == {"path": "."}
+    flags = {"path": "p", "build_arg": ("A=1", "B"), "tag": ("a", "b"), "add_host": ("h=1.2.3.4",)}
+    found = options_of({**NONE, **flags}, NOTHING)
     assert found == {
         "path": "p",
         "buildargs": {"A": "1", "B": None},
@@ -29,10 +31,9 @@ def test_flags():
     }
 
 
-def test_what_comes_on_stdin(monkeypatch):
+def test_what_comes_on_stdin():
     def given(data: bytes):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-        return options_of({**NONE, "path": "-"})
+        return options_of({**NONE, "path": "-"}, io.BytesIO(data))
 
     assert given(b"FROM busybox\n") == {"fileobj": b"FROM busybox\n", "custom_context": False}
     assert given(b"\x1f\x8b...")["custom_context"] is True

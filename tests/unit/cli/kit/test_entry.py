@@ -51,7 +51,6 @@ def serve() -> None:
         (["ours", "fail"], 1, "husk: it cannot be done"),
     ],
 )
-def test_complaints_are_one_line(line, code, told, monkeypatch, capfd):
-    monkeypatch.setattr("sys.argv", ["husk", *line])
-    assert enter(root, "husk") == code
+def test_complaints_are_one_line(line, code, told, capfd):
+    assert enter(root, "husk", line) == code
     assert capfd.readouterr().err.rstrip("\n") == told

@@ -3,10 +3,10 @@ import json
 
 from rich.console import Console
 
-from husk.cli.kit import progress
 from husk.cli.kit.bars import Bars
 from husk.cli.kit.progress import Documents, PlainLines, teller
 from husk.client.progress import PullProgress
+from tests.support.terminal import stdout_terminal
 
 STEPS = [
     PullProgress(status="Pulling from library/busybox", id="latest"),
@@ -35,12 +35,12 @@ def test_documents(capfd):
     assert json.loads(capfd.readouterr().out) == {"Id": "abc", "Status": "Downloading", "Current": 5, "Total": 10}
 
 
-def test_bars_at_a_terminal(monkeypatch):
+def test_bars_at_a_terminal(capfd):
     written = io.StringIO()
     with Bars(1, Console(file=written, force_terminal=True, width=100)) as told:
         for step in STEPS:
             told.tell(step)
     assert "Pulling from library/busybox" in written.getvalue() and "Pull complete" in written.getvalue()
-    monkeypatch.setattr(progress, "at_terminal", lambda descriptor: True)
-    assert isinstance(teller(2), Bars)
-    assert isinstance(teller(2, as_json=True), Documents)
+    with stdout_terminal():
+        assert isinstance(teller(1), Bars)
+        assert isinstance(teller(1, as_json=True), Documents)

@@ -1,5 +1,5 @@
-from husk.cli.kit import tables, writing
 from husk.cli.kit.tables import plain, show
+from tests.support.terminal import stdout_terminal
 
 HEADINGS = {"ID": "CONTAINER ID", "Names": "NAMES"}
 ROWS = [{"ID": "0123456789ab", "Names": "web"}, {"ID": "1", "Names": ""}]
@@ -31,9 +31,8 @@ def test_templates_of_the_caller(capfd):
     ]
 
 
-def test_a_terminal_gets_a_table_of_rich(capfd, monkeypatch):
-    monkeypatch.setattr(tables, "at_terminal", lambda: True)
-    monkeypatch.setattr(writing, "at_terminal", lambda: True)
-    show(HEADINGS, ("ID", "Names"), ROWS)
+def test_a_terminal_gets_a_table_of_rich(capfd):
+    with stdout_terminal():
+        show(HEADINGS, ("ID", "Names"), ROWS)
     told = capfd.readouterr().out
     assert "CONTAINER ID" in told and "web" in told and "─" in told

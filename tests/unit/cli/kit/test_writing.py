@@ -6,6 +6,7 @@ import pytest
 
 import husk.cli
 from husk.cli.kit import writing
+from tests.support.terminal import stdout_terminal
 
 
 def test_all_is_written_at_once(capfd):
@@ -17,25 +18,30 @@ def test_all_is_written_at_once(capfd):
     assert (out, err) == ('out\n{"a":[1]}\n{"b":null}\n', "err\n")
 
 
-def test_nothing_that_is_told_is_obeyed_by_a_terminal(capfd, monkeypatch):
-    hostile = "web\x1b[2J\x9b1A\r"
-    writing.say(hostile)
-    writing.complain(hostile)
-    writing.line({hostile: hostile})
-    writing.say(hostile, exact=True)
-    monkeypatch.setattr(writing, "at_terminal", lambda: True)
-    writing.say(hostile, exact=True)
+HOSTILE, SHOWN = "web\x1b[2J\x9b1A\r", "web\\x1b[2J\\x9b1A\\x0d\n"
+
+
+def test_nothing_that_is_told_is_obeyed_by_a_terminal(capfd):
+    writing.say(HOSTILE)
+    writing.complain(HOSTILE)
+    writing.line({HOSTILE: HOSTILE})
+    writing.say(HOSTILE, exact=True)
     out, err = capfd.readouterr()
-    shown = "web\\x1b[2J\\x9b1A\\r\n".replace("\\r", "\\x0d")
     told = '"web\\u001b[2J\\u009b1A\\r"'
-    assert err == shown
-    assert out == f"{shown}{{{told}:{told}}}\n{hostile}\n{shown}", "a program that reads gets what is there"
+    assert err == SHOWN
+    assert out == f"{SHOWN}{{{told}:{told}}}\n{HOSTILE}\n", "a program that reads gets what is there"
 
 
-def test_a_document_for_people_is_indented(capfd, monkeypatch):
-    monkeypatch.setattr(writing, "at_terminal", lambda: True)
-    writing.document({"a": 1})
-    assert capfd.readouterr().out == '{\n  "a": 1\n}\n'
+def test_a_terminal_is_never_given_what_it_would_obey(capfd):
+    with stdout_terminal() as shown:
+        writing.say(HOSTILE, exact=True)
+        assert shown() == SHOWN
+
+
+def test_a_document_for_people_is_indented(capfd):
+    with stdout_terminal() as shown:
+        writing.document({"a": 1})
+        assert shown() == '{\n  "a": 1\n}\n'
 
 
 def test_who_reads_no_more_ends_the_program_without_a_word():

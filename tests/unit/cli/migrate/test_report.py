@@ -2,8 +2,8 @@
 
 import pytest
 
-from husk.cli.migrate import report
 from husk.cli.migrate.report import MigrationReport
+from tests.support.terminal import stdout_terminal
 
 
 def work(told: MigrationReport) -> None:
@@ -22,7 +22,7 @@ def test_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == "image a\nimage b: is here\nimage c: FAILED: no\n" and told.failures == 1
 
 
-def test_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "at_terminal", lambda: True)
-    work(MigrationReport())
-    assert "image b: is here" in capsys.readouterr().out
+def test_at_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    with stdout_terminal():
+        work(MigrationReport())
+    assert "image b: is here" in capfd.readouterr().out

@@ -1,7 +1,6 @@
 """A backup is written whole or not at all, and nobody else can read it."""
 
 import base64
-import io
 import json
 from pathlib import Path
 
@@ -18,12 +17,11 @@ def told(request) -> str:
     return base64.urlsafe_b64decode(request.headers["x-husk-passphrase"]).decode()
 
 
-def test_a_backup_is_a_file_of_its_own(engine, typed, tmp_path, monkeypatch):
+def test_a_backup_is_a_file_of_its_own(engine, typed, tmp_path):
     engine.answers("GET", "/swarm", SWARM)
     engine.answers("POST", "/swarm/backup", b"all of it")
-    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse\nmore"))
     file = tmp_path / "a.backup"
-    said = typed("swarm", "backup", "--passphrase-file", "-", str(file))
+    said = typed("swarm", "backup", "--passphrase-file", "-", str(file), given="correct horse\nmore")
     assert said == (0, f"Swarm s1 is in {file}, 9 bytes. Its passphrase opens it.\n", "")
     assert file.read_bytes() == b"all of it" and file.stat().st_mode & 0o777 == 0o600
     assert told(engine.last("POST", "/swarm/backup")) == "correct horse"
@@ -36,8 +34,7 @@ def test_autolock_needs_no_passphrase(engine, typed, tmp_path):
     assert json.loads(said.out) == {"File": str(tmp_path / "a"), "Swarm": "s1", "Size": 1, "OpenedBy": "unlock key"}
 
 
-def test_what_is_refused_leaves_no_file(engine, typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+def test_what_is_refused_leaves_no_file(engine, typed, tmp_path):
     engine.answers("GET", "/swarm", failed(503, "This node is not a swarm manager."))
     said = typed("swarm", "backup", str(tmp_path / "a"))
     assert (said.code, said.err) == (1, "Error response from daemon: This node is not a swarm manager.\n")
@@ -47,13 +44,13 @@ def test_what_is_refused_leaves_no_file(engine, typed, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_restore_brings_the_file(engine, typed, tmp_path, monkeypatch):
+def test_a_restore_brings_the_file(engine, typed, tmp_path):
     file = tmp_path / "a"
     assert typed("swarm", "restore", str(file)).err == f"husk: cannot read {file}: No such file or directory\n"
     file.write_bytes(b"data")
-    monkeypatch.setattr("sys.stdin", io.StringIO("word"))
     engine.answers("POST", "/swarm/restore", "n1")
-    said = typed("swarm", "restore", str(file), "--passphrase-file", "-", "--advertise-addr", "10.0.0.1", "--json")
+    words = ("--passphrase-file", "-", "--advertise-addr", "10.0.0.1", "--json")
+    said = typed("swarm", "restore", str(file), *words, given="word")
     assert json.loads(said.out) == {"Node": "n1"}
     asked = engine.last("POST", "/swarm/restore")
     assert asked.body == b"data" and told(asked) == "word" and asked.query == {"advertiseAddr": "10.0.0.1"}

@@ -1,4 +1,3 @@
-import io
 import json
 import os
 
@@ -9,10 +8,10 @@ from husk.errors import HuskError, InvalidParameter
 from tests.support.fake_engine import failed
 
 
-def test_who_is_believed_is_remembered(engine, typed, tmp_path, monkeypatch):
+def test_who_is_believed_is_remembered(engine, typed, tmp_path):
     engine.answers("POST", "/auth", {"Status": "Login Succeeded"})
-    monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
-    assert typed("login", "-u", "me", "--password-stdin", "r.io").out == "Login Succeeded\n"
+    done = typed("login", "-u", "me", "--password-stdin", "r.io", given="secret\n")
+    assert done.out == "Login Succeeded\n"
     assert engine.last("POST", "/auth").document["password"] == "secret"
     file = tmp_path / "config.json"
     assert json.loads(file.read_text()) == {"auths": {"r.io": {"auth": "bWU6c2VjcmV0"}}}
@@ -24,8 +23,7 @@ def test_who_is_believed_is_remembered(engine, typed, tmp_path, monkeypatch):
     assert typed("login", "--password-stdin").code == 1
 
 
-def test_nobody_is_asked_without_a_terminal(typed, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+def test_nobody_is_asked_without_a_terminal(typed):
     code, _, err = typed("login", "-u", "me")
     assert code == 1 and err.startswith("Error: Cannot perform an interactive login from a non TTY device")
 

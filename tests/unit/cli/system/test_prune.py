@@ -1,4 +1,3 @@
-import io
 import json
 
 import pytest
@@ -23,15 +22,13 @@ def test_it_is_asked_first():
 
 
 @pytest.mark.parametrize("answer", ["", "n\n", "maybe\n"])
-def test_whatever_is_not_yes_is_no_also_the_end_of_stdin(typed, monkeypatch, answer):
-    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    done = typed("prune")
+def test_whatever_is_not_yes_is_no_also_the_end_of_stdin(typed, answer):
+    done = typed("prune", given=answer)
     assert (done.code, done.out) == (0, "")
     assert done.err.endswith("Are you sure you want to continue? [y/N] ")
 
 
-def test_yes_removes(engine, typed, monkeypatch):
+def test_yes_removes(engine, typed):
     for kind in ("containers", "networks", "images", "build"):
         engine.answers("POST", f"/{kind}/prune", {})
-    monkeypatch.setattr("sys.stdin", io.StringIO("Y\n"))
-    assert typed("prune").out == "Total reclaimed space: 0B\n"
+    assert typed("prune", given="Y\n").out == "Total reclaimed space: 0B\n"
