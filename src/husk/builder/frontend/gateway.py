@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from husk.aio.tasks import Tasks
 from husk.builder.dockerfile.options import BaseImage
@@ -34,12 +34,21 @@ NO_NETWORK = "moby.buildkit.frontend.network.none"
 CAPABILITIES = "moby.buildkit.frontend.caps"
 INPUTS = "moby.buildkit.frontend.inputs"
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
-# A frontend may call a frontend that is an image, and that one another.
-_DEEPEST = 8
 # What is told of what a frontend that failed wrote to its standard error.
 _LONGEST_COMPLAINT = 2048
-# From one end of a conversation to the other, in seconds; less if there is nothing to wait for.
-_PATIENCE, _SHORT_PATIENCE = 5.0, 1.0
+
+
+class GatewayLimits(NamedTuple):
+    """Limits of frontends that are images."""
+
+    #: A frontend may call a frontend that is an image, and that one another.
+    deepest: int = 8
+    #: From one end of a conversation to the other, in seconds; less if there is nothing to wait for.
+    patience: float = 5.0
+    short_patience: float = 1.0
+
+
+LIMITS = GatewayLimits()
 
 
 class Streams:
@@ -81,7 +90,8 @@ class StepContainers(Protocol):
 
 
 class GatewayFrontend:
-    def __init__(self, images: ImageSource, steps: StepContainers) -> None:
+    def __init__(self, images: ImageSource, steps: StepContainers, limits: GatewayLimits = LIMITS) -> None:
+        self._limits = limits
         self._images = images
         self._steps = steps
         # There is none before the first client has come by the protocol.
@@ -91,8 +101,8 @@ class GatewayFrontend:
         source = question.attributes.get("source", "")
         if not source:
             raise InvalidParameter("no source specified for gateway")
-        if job.depth >= _DEEPEST:
-            raise InvalidParameter(f"frontends that call each other: more than {_DEEPEST} of them")
+        if job.depth >= self._limits.deepest:
+            raise InvalidParameter(f"frontends that call each other: more than {self._limits.deepest} of them")
         if self.bridge is None:
             raise NotImplementedYet("frontends that are images are not available to the classic API")
         image = await self._image(job, source)
@@ -104,7 +114,7 @@ class GatewayFrontend:
         try:
             body = exec_of(config, {**_options(question.attributes), **self._environment(job)})
             async with self._steps.held(body, [await ref.stack()], job.session, None) as held:
-                result = await _Conversation(self.bridge, child, body, source).carry_out(held)
+                result = await _Conversation(self.bridge, child, body, source, self._limits).carry_out(held)
             kept = [job.keep(one) and one for one in result.all]
             return result
         finally:
@@ -124,7 +134,8 @@ class GatewayFrontend:
 class _Conversation:
     """One run of a frontend."""
 
-    def __init__(self, bridge: Bridge, job: Job, body: Exec, source: str) -> None:
+    def __init__(self, bridge: Bridge, job: Job, body: Exec, source: str, limits: GatewayLimits) -> None:
+        self._limits = limits
         self._bridge = bridge
         self._job = job
         self._body = body
@@ -146,7 +157,8 @@ class _Conversation:
         given = self._tasks.spawn(self._job.said(), "result of a frontend", awaited=True)
         await asyncio.wait([running, serving, given], return_when=asyncio.FIRST_COMPLETED)
         # Who has said the last word is about to leave, and what has left has its last words read.
-        patience = _PATIENCE if running.done() or self._job.has_result else _SHORT_PATIENCE
+        nearly_done = running.done() or self._job.has_result
+        patience = self._limits.patience if nearly_done else self._limits.short_patience
         await asyncio.wait([running, serving, complaining], timeout=patience)
         if not running.done() and not self._job.has_result:
             raise InvalidParameter(f"the frontend {self._source} hung up without a result{self._said}")

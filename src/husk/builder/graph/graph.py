@@ -71,7 +71,9 @@ class KnownVertices:
     MOST = 5 * MOST_OPERATIONS
     MOST_BYTES = 1 << 30  # of definitions as they came, and of what was made of them and of Dockerfiles
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
         self._count = 0
         self._bytes = 0
         self._vertices: dict[str, Vertex] = {}
@@ -79,8 +81,8 @@ class KnownVertices:
     def came(self, size: int) -> None:
         """Count a definition that is about to be read, or operations that were."""
         self._bytes += size
-        if self._bytes > self.MOST_BYTES:
-            raise InvalidParameter(f"the definitions of a build have {self.MOST_BYTES >> 20} MiB at most")
+        if self._bytes > self._most_bytes:
+            raise InvalidParameter(f"the definitions of a build have {self._most_bytes >> 20} MiB at most")
 
     def shared(self, vertex: Vertex) -> Vertex:
         """The same vertex, known already if it can be. InvalidParameter for too many."""
@@ -88,8 +90,8 @@ class KnownVertices:
         if known is not vertex and known == vertex:
             return known
         self._count += 1
-        if self._count > self.MOST:
-            raise InvalidParameter(f"a build has {self.MOST} operations at most")
+        if self._count > self._most:
+            raise InvalidParameter(f"a build has {self._most} operations at most")
         return vertex
 
 

@@ -23,9 +23,12 @@ Hold = Callable[
 
 
 class JobContainers:
-    def __init__(self, hold: Hold | None, session: Session | None, granted: Collection[str] = ()) -> None:
+    def __init__(
+        self, hold: Hold | None, session: Session | None, granted: Collection[str] = (), most: int = MOST
+    ) -> None:
         """`hold` is what makes them: `steps.run.Steps.held`. `granted` is what the build's user allows."""
         self._granted = granted
+        self._most = most
         self._hold = hold
         self._session = session
         self._held: dict[str, tuple[StepContainer, AsyncExitStack]] = {}
@@ -44,8 +47,8 @@ class JobContainers:
                 raise Conflict("the build has ended")
             if id in self._held:
                 raise Conflict(f"container {id} already exists")
-            if len(self._held) >= MOST:
-                raise InvalidParameter(f"a build has {MOST} containers at most")
+            if len(self._held) >= self._most:
+                raise InvalidParameter(f"a build has {self._most} containers at most")
             async with AsyncExitStack() as stack:
                 held = await stack.enter_async_context(self._hold(body, inputs, self._session, platform, self._granted))
                 self._held[id] = held, stack.pop_all()

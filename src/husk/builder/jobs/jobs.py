@@ -11,7 +11,7 @@ result (`give`, awaited by `given`). That is how buildx builds.
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import structs
 
@@ -48,10 +48,22 @@ from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, NotImpl
 # A client may ask for the status of a build that it is about to begin.
 _PATIENCE = 20.0
 _MOST_ENDED = 100
-# Results that one build may ask for.
-_MOST_REFS = 10_000
-# What one build is warned of: how often, and with how many bytes (each warning has the file that it is about).
-_MOST_WARNINGS, _MOST_WARNED = 1000, 32 << 20
+
+
+class JobLimits(NamedTuple):
+    """Limits of one build."""
+
+    #: Results that it may ask for.
+    refs: int = 10_000
+    #: How often it is warned, and with how many bytes: each warning has the file that it is about.
+    warnings: int = 1000
+    warned: int = 32 << 20
+    #: Operations that it is told of, and their bytes.
+    operations: int = KnownVertices.MOST
+    operation_bytes: int = KnownVertices.MOST_BYTES
+
+
+LIMITS = JobLimits()
 
 
 class DockerfileFrontend(Protocol):
@@ -79,6 +91,7 @@ class Job:
         granted: Collection[str] = (),
         elsewhere: Callable[[Asker], Elsewhere | None] | None = None,
         policy: Callable[[Asker], SourcePolicy] | None = None,
+        limits: JobLimits = LIMITS,
     ) -> None:
         """`images` makes what runs frontends that are images, `hold` runs processes that somebody talks with,
         `elsewhere` makes what knows the client's caches, `policy` what says which sources the build may have."""
@@ -91,7 +104,8 @@ class Job:
         self.predicates: Mapping[str, Sequence[Predicate]] = {}  # what was stated about the result
         self.started = now_ns()
         self._warnings = self._warned = 0
-        self.known = KnownVertices()
+        self._limits = limits
+        self.known = KnownVertices(limits.operations, limits.operation_bytes)
         self.depth = 0  # how many frontends that are images have led here
         self._owns_log = log is None
         self._solver = solver
@@ -206,8 +220,8 @@ class Job:
         """Its id. It is closed with the job."""
         if (known := self._ids.get(ref)) is not None:
             return known
-        if len(self._refs) >= _MOST_REFS:
-            raise InvalidParameter(f"a build has {_MOST_REFS} results at most")
+        if len(self._refs) >= self._limits.refs:
+            raise InvalidParameter(f"a build has {self._limits.refs} results at most")
         ref.graph.share(self.known)
         id = secrets.token_hex(13)[:25]
         self._refs[id] = ref
@@ -245,6 +259,7 @@ class Job:
             granted=self._granted,
             elsewhere=lambda _: self.elsewhere,
             policy=lambda _: self.policy,
+            limits=self._limits,
         )
         child.inputs = inputs
         child.known = self.known
@@ -280,13 +295,13 @@ class Job:
     def warn(self, warning: WarningTold) -> None:
         """InvalidParameter for more than anybody reads: all of it is kept, and told to everybody who follows."""
         if not self._told(warning):
-            limit = f"{_MOST_WARNINGS} warnings at most, of {_MOST_WARNED >> 20} MiB"
+            limit = f"{self._limits.warnings} warnings at most, of {self._limits.warned >> 20} MiB"
             raise InvalidParameter(f"a build has {limit}")
 
     def _told(self, warning: WarningTold) -> bool:
         self._warned += warning.size
         self._warnings += 1
-        if self._warnings > _MOST_WARNINGS or self._warned > _MOST_WARNED:
+        if self._warnings > self._limits.warnings or self._warned > self._limits.warned:
             return False
         self.log.warn(warning)
         return True
@@ -316,12 +331,14 @@ class Jobs:
         images: Callable[[], ImageFrontends] | None = None,
         hold: Hold | None = None,
         remains: Remains | None = None,
+        limits: JobLimits = LIMITS,
     ) -> None:
         self._solver = solver
         self._frontend = frontend
         self._images = images
         self._hold = hold
         self._remains = remains
+        self._limits = limits
         self._ending = Tasks()
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, None] = {}  # nobody need wait for these, the last ones
@@ -341,7 +358,16 @@ class Jobs:
         if id in self._jobs:
             raise Conflict(f"job ID {id} exists")
         parts = (self._solver, self._frontend, self._images)
-        job = Job(id, session, *parts, hold=self._hold, granted=granted, elsewhere=elsewhere, policy=policy)
+        job = Job(
+            id,
+            session,
+            *parts,
+            hold=self._hold,
+            granted=granted,
+            elsewhere=elsewhere,
+            policy=policy,
+            limits=self._limits,
+        )
         self._jobs[id] = job
         self._ended.pop(id, None)
         # Who waits gets it, though it may end before they come to it.

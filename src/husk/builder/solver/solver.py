@@ -54,7 +54,8 @@ _AT_ONCE = 200
 class _Nest:
     """The depth of a build within others, and the number of those around and beside it."""
 
-    def __init__(self, depth: int = 0, numbers: "itertools.count[int] | None" = None) -> None:
+    def __init__(self, most: int, depth: int = 0, numbers: "itertools.count[int] | None" = None) -> None:
+        self._most = most
         self._depth = depth
         self._numbers = numbers or itertools.count(1)
 
@@ -62,15 +63,19 @@ class _Nest:
         """The place of one more. InvalidParameter when there have been too many: each of them may have others."""
         if self._depth >= _DEEPEST:
             raise InvalidParameter(f"builds within builds: more than {_DEEPEST} deep")
-        if next(self._numbers) > _MOST_WITHIN:
-            raise InvalidParameter(f"builds within a build: more than {_MOST_WITHIN} of them")
-        return _Nest(self._depth + 1, self._numbers)
+        if next(self._numbers) > self._most:
+            raise InvalidParameter(f"builds within a build: more than {self._most} of them")
+        return _Nest(self._most, self._depth + 1, self._numbers)
 
 
 class Solver:
     """All builds of an engine."""
 
-    def __init__(self, executor: Executor, cache: Cache, watch: Watch | None = None) -> None:
+    def __init__(
+        self, executor: Executor, cache: Cache, watch: Watch | None = None, most_within: int = _MOST_WITHIN
+    ) -> None:
+        """`most_within` is how many builds there may be within one, in all."""
+        self._most_within = most_within
         self.executor = executor
         self.cache = cache
         self.watch = watch or Watch()
@@ -96,7 +101,7 @@ class Solver:
         have; with `to_layers` an image is going to be made of it.
         """
         client = Client(progress, session, elsewhere, granted, policy)
-        return await self.solve_for(client, graph, wanted, _Nest(), to_layers=to_layers, also=also)
+        return await self.solve_for(client, graph, wanted, _Nest(self._most_within), to_layers=to_layers, also=also)
 
     async def solve_for(
         self,

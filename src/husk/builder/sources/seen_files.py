@@ -35,13 +35,16 @@ class State(Protocol):
 class SeenFiles:
     """Answers by questions; the oldest ones are forgotten."""
 
-    def __init__(self, state: State | None = None, kept: Mapping[str, SeenFile] | None = None) -> None:
+    def __init__(
+        self, state: State | None = None, kept: Mapping[str, SeenFile] | None = None, most: int = MOST
+    ) -> None:
+        self._most = most
         self._state = state
         self._seen = {one.key: one for one in sorted((kept or {}).values(), key=lambda one: one.number)}
 
     @classmethod
-    def open(cls, state: State) -> "SeenFiles":
-        return cls(state, state.records(KIND, SeenFile))
+    def open(cls, state: State, most: int = MOST) -> "SeenFiles":
+        return cls(state, state.records(KIND, SeenFile), most)
 
     def get(self, question: str) -> ResolvedFile | None:
         seen = self._seen.get(key_of(question))
@@ -54,7 +57,7 @@ class SeenFiles:
         self._seen.pop(key, None)
         new = self._seen[key] = SeenFile(key, found, last.number + 1 if last else 0)
         changes = [Change(KIND, new.key, msgspec.json.encode(new))]
-        while len(self._seen) > MOST:
+        while len(self._seen) > self._most:
             oldest = next(iter(self._seen))
             del self._seen[oldest]
             changes.append(Change(KIND, oldest, None))

@@ -105,7 +105,7 @@ class ProcessTalk:
 
     async def _pid(self) -> int:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._held.patience):
                 # A process may speak before the runtime has written its number down.
                 while not (pid := await asyncio.to_thread(pid_in, self._directory) if self._directory else 0):
                     if not self._runs:
@@ -126,9 +126,15 @@ class StepContainer:
         prepared: Prepared,
         session: Session | None,
         granted: Collection[str] = (),
+        *,
+        most: int = _MOST_PROCESSES,
+        patience: float = _PATIENCE,
     ) -> None:
-        """`granted` is what the user of its client allows: each process is looked at."""
+        """`granted` is what the user of its client allows: each process is looked at. There are `most` of them at most,
+        and each waits so many seconds for the first one."""
         self.granted = granted
+        self._most = most
+        self.patience = patience
         self._steps = steps
         self._body = body
         self._prepared = prepared
@@ -150,8 +156,8 @@ class StepContainer:
         """A process that is to run. The first that is asked for is the container's own."""
         if self._ended:
             raise Conflict("the container has ended with its first process")
-        if self._count >= _MOST_PROCESSES:
-            raise InvalidParameter(f"a container of a build has {_MOST_PROCESSES} processes at most")
+        if self._count >= self._most:
+            raise InvalidParameter(f"a container of a build has {self._most} processes at most")
         self._count += 1
         own = self._body.process
         wanted = replace(
@@ -201,7 +207,7 @@ class StepContainer:
 
     async def _first_runs(self, bundle: Path) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self.patience):
                 while not await asyncio.to_thread(pid_in, bundle):
                     if self._ended:
                         raise Conflict("the container has ended with its first process")

@@ -10,14 +10,15 @@ _MOST = 64
 
 
 class Remains:
-    def __init__(self, forget: Callable[[str], Awaitable[None]]) -> None:
-        """`forget` removes a stack that nobody needs any more."""
+    def __init__(self, forget: Callable[[str], Awaitable[None]], most: int = _MOST) -> None:
+        """`forget` removes a stack that nobody needs any more; of `most` sessions at most something is kept."""
+        self._most = most
         self._forget = forget
         self._kept: dict[str, list[str]] = {}
 
     async def keep(self, session: Session, outputs: Sequence[str]) -> None:
         self._kept.setdefault(session.id, []).extend(stack for stack in outputs if stack)
-        while len(self._kept) > _MOST:
+        while len(self._kept) > self._most:
             await self._clear(next(iter(self._kept)))
 
     async def clear(self, session: Session | None) -> None:

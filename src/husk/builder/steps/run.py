@@ -70,9 +70,12 @@ class Steps:
         defaults: ContainerDefaults,
         entitlements: Collection[str] = ("network.host",),
         remains: Remains | None = None,
+        most_removed: int = _MOST_REMOVED,
     ) -> None:
         """`files` makes the files of a step by its id. `entitlements` are what steps of any build may ask for, by
-        BuildKit's names; those of one build, if its user allows it. `remains` are what failed steps have left."""
+        BuildKit's names; those of one build, if its user allows it. `remains` are what failed steps have left.
+        Of `most_removed` steps at most files are still being removed."""
+        self._most_removed = most_removed
         self._paths = paths
         self._files = files
         self._mounts = mounts
@@ -313,7 +316,7 @@ class Steps:
     async def _release(self, draft: Draft, files: StepRoots, followed: bool) -> None:
         """One part that fails keeps no other from being given back. What nobody sees goes while the next step runs."""
         record = draft.record
-        later = followed and self._removals.count < _MOST_REMOVED
+        later = followed and self._removals.count < self._most_removed
         work = self._release_files(record, files.unmount if later else files.release)
         results = await asyncio.gather(work, self._networks.disconnect(draft), return_exceptions=True)
         if later and results[0] is None:

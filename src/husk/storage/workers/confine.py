@@ -38,6 +38,11 @@ def confine(root: str, binds: list[Bind]) -> None:
     _forget_imports()
 
 
+def enter_alone(root: str) -> None:
+    """Make `root`, with nothing else mounted in it, this process' whole world."""
+    confine(root, [])
+
+
 def _forget_imports() -> None:
     """Prevent further imports, which would now come out of the container's files, or the layer's."""
     sys.path.clear()

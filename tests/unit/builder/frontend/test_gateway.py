@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from husk.builder.frontend import gateway as gateway_frontend
-from husk.builder.frontend.gateway import GatewayFrontend, check_capabilities, exec_of
+from husk.builder.frontend.gateway import LIMITS, GatewayFrontend, GatewayLimits, check_capabilities, exec_of
 from husk.builder.graph.graph import Definition
 from husk.builder.jobs.failure import BuildFailed, MissingCapability
 from husk.builder.jobs.results import Question, Result
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import InvalidParameter, NotImplementedYet
-from tests.unit.builder.frontend.test_dockerfile_frontend import Client, Images
+from tests.unit.builder.frontend.test_dockerfile_frontend import Images
 from tests.unit.builder.jobs.test_jobs import Bench as Jobs
 from tests.unit.builder.solver.solving import chain
 
@@ -74,16 +73,13 @@ async def hangs(streams: Any) -> int:
 
 
 class Bench:
-    def __init__(self, work: Any, bridge: Any, file: str = "FROM busybox") -> None:
-        self.jobs = Jobs()
+    def __init__(self, work: Any, bridge: Any, file: str = "FROM busybox", limits: GatewayLimits = LIMITS) -> None:
         self.container = Container(work)
         images: Any = Images()
         steps: Any = self.container
-        self.frontend = GatewayFrontend(images, steps)
+        self.frontend = GatewayFrontend(images, steps, limits)
         self.frontend.bridge = bridge
-        self.jobs.jobs._images = lambda: self.frontend
-        built_in: Any = self.jobs.jobs._frontend
-        built_in._files = Client(Dockerfile=file)
+        self.jobs = Jobs(file, frontends=lambda: self.frontend)
 
     async def solve(self, question: Question | None = None, **attributes: str) -> Any:
         job = await self.jobs.jobs.begin("one", None)
@@ -130,25 +126,23 @@ async def test_a_file_that_asks_for_it_is_read_by_it():
         (hangs, Bridge(hangs_up=True), "hung up without a result"),
     ],
 )
-async def test_what_goes_wrong(monkeypatch, work, bridge, message):
-    monkeypatch.setattr(gateway_frontend, "_SHORT_PATIENCE", 0.05)
+async def test_what_goes_wrong(work, bridge, message):
     with pytest.raises(InvalidParameter, match=message):
-        await Bench(work, bridge).solve()
+        await Bench(work, bridge, limits=GatewayLimits(short_patience=0.05)).solve()
 
 
-async def test_one_that_does_not_leave_after_its_result_is_left(monkeypatch):
-    monkeypatch.setattr(gateway_frontend, "_PATIENCE", 0.05)
-    assert (await Bench(hangs, Bridge(gives_a_ref)).solve()).ref is not None
+async def test_one_that_does_not_leave_after_its_result_is_left():
+    bench = Bench(hangs, Bridge(gives_a_ref), limits=GatewayLimits(patience=0.05))
+    assert (await bench.solve()).ref is not None
 
 
-async def test_what_is_refused(monkeypatch):
+async def test_what_is_refused():
     with pytest.raises(InvalidParameter, match="no source"):
         await Bench(ends, Bridge()).solve(Question(frontend="gateway.v0"))
     with pytest.raises(NotImplementedYet):
         await Bench(ends, None).solve()
-    monkeypatch.setattr(gateway_frontend, "_DEEPEST", 0)
     with pytest.raises(InvalidParameter, match="more than 0"):
-        await Bench(ends, Bridge()).solve()
+        await Bench(ends, Bridge(), limits=GatewayLimits(deepest=0)).solve()
 
 
 def test_labels_of_the_image():

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.jobs import containers as job_containers
 from husk.builder.jobs.containers import JobContainers
 from husk.errors import Conflict, InvalidParameter, NotFound, NotImplementedYet
 
@@ -64,16 +63,15 @@ async def test_one_that_is_still_made_when_the_build_ends_goes_too(steps):
     assert steps.open == []
 
 
-async def test_what_is_refused(steps, monkeypatch):
+async def test_what_is_refused(steps):
     with pytest.raises(NotImplementedYet):
         await JobContainers(None, None).add("a", BODY, [], None)
-    containers = JobContainers(steps.held, None)
+    containers = JobContainers(steps.held, None, most=1)
     with pytest.raises(InvalidParameter, match="needs an id"):
         await containers.add("", BODY, ["x"], None)
     await containers.add("a", BODY, ["x"], None)
     with pytest.raises(Conflict, match="already exists"):
         await containers.add("a", BODY, ["x"], None)
-    monkeypatch.setattr(job_containers, "MOST", 1)
     with pytest.raises(InvalidParameter, match="1 containers at most"):
         await containers.add("b", BODY, ["x"], None)
     await containers.close()

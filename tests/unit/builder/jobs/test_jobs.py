@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,10 +11,10 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.builder.frontend.dockerfile_frontend import DockerfileFrontend
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
-from husk.builder.graph.graph import Definition, KnownVertices, Location, SourceFile
-from husk.builder.jobs import jobs
+from husk.builder.graph.graph import Definition, Location, SourceFile
+from husk.builder.jobs.containers import Hold
 from husk.builder.jobs.failure import BuildFailed
-from husk.builder.jobs.jobs import Jobs
+from husk.builder.jobs.jobs import LIMITS, ImageFrontends, Job, JobLimits, Jobs
 from husk.builder.jobs.results import Question, Result
 from husk.builder.jobs.status_log import WarningTold
 from husk.builder.solver.solver import Solver
@@ -24,14 +26,21 @@ from tests.unit.builder.solver.solving import Memory, Worker, chain, never_endin
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        dockerfile: str = "FROM busybox\nCMD x",
+        limits: JobLimits = LIMITS,
+        hold: Hold | None = None,
+        frontends: Callable[[], ImageFrontends] | None = None,
+    ) -> None:
         self.worker: Any = Worker()
         self.memory: Any = Memory()
-        files: Any = Client(Dockerfile="FROM busybox\nCMD x")
+        files: Any = Client(Dockerfile=dockerfile)
         self.files = files
         images: Any = Images()
         solver = Solver(self.worker, self.memory)
-        self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images, Dockerfiles(Here())))
+        frontend = DockerfileFrontend(solver, files, images, images, Dockerfiles(Here()))
+        self.jobs = Jobs(solver, frontend, frontends, hold, limits=limits)
 
 
 @pytest.fixture
@@ -39,11 +48,17 @@ def bench() -> Bench:
     return Bench()
 
 
-@pytest.fixture
-async def job(bench):
+@asynccontextmanager
+async def begun(bench: Bench) -> AsyncIterator[Job]:
     job = await bench.jobs.begin("one", None)
     yield job
     await bench.jobs.end(job)
+
+
+@pytest.fixture
+async def job(bench):
+    async with begun(bench) as job:
+        yield job
 
 
 async def test_a_definition_becomes_a_ref_that_is_made_when_it_is_needed(bench, job):
@@ -207,21 +222,20 @@ async def test_a_step_that_failed_can_be_looked_into(bench, job):
     assert job.failed_step(NotFound("other")) is None
 
 
-async def test_warnings_have_an_end(bench, job, monkeypatch):
-    monkeypatch.setattr(jobs, "_MOST_WARNINGS", 2)
-    for _ in range(2):
-        job.warn(WarningTold(vertex="", level=1, short=b"x"))
-    with pytest.raises(InvalidParameter, match="2 warnings at most"):
-        job.warn(WarningTold(vertex="", level=1, short=b"x"))
-    assert len(job.log.told) == 2
-    bench.files.files["Dockerfile"] = b"FROM busybox\nMAINTAINER x\nCMD x"
-    assert (await job.solve(Question(frontend="dockerfile.v0"))).ref is not None, "its own are left out"
+async def test_warnings_have_an_end():
+    async with begun(Bench("FROM busybox\nMAINTAINER x\nCMD x", JobLimits(warnings=2))) as job:
+        for _ in range(2):
+            job.warn(WarningTold(vertex="", level=1, short=b"x"))
+        with pytest.raises(InvalidParameter, match="2 warnings at most"):
+            job.warn(WarningTold(vertex="", level=1, short=b"x"))
+        assert len(job.log.told) == 2
+        assert (await job.solve(Question(frontend="dockerfile.v0"))).ref is not None, "its own are left out"
 
 
-async def test_and_they_have_an_end_in_bytes(bench, job, monkeypatch):
-    monkeypatch.setattr(jobs, "_MOST_WARNED", 110)
-    with pytest.raises(InvalidParameter, match="at most"):
-        job.warn(WarningTold(vertex="", level=1, short=b"x" * 11))
+async def test_and_they_have_an_end_in_bytes():
+    async with begun(Bench(limits=JobLimits(warned=110))) as job:
+        with pytest.raises(InvalidParameter, match="at most"):
+            job.warn(WarningTold(vertex="", level=1, short=b"x" * 11))
 
 
 @pytest.mark.parametrize(
@@ -233,36 +247,37 @@ async def test_and_they_have_an_end_in_bytes(bench, job, monkeypatch):
         {"source": SourceFile("x" * 100_000, b"")},
     ],
 )
-async def test_all_of_a_warning_counts(job, monkeypatch, large):
-    monkeypatch.setattr(jobs, "_MOST_WARNED", 50_000)
-    with pytest.raises(InvalidParameter, match="at most"):
-        job.warn(WarningTold(**{"vertex": "", "level": 1, "short": b"x", **large}))
+async def test_all_of_a_warning_counts(large):
+    async with begun(Bench(limits=JobLimits(warned=50_000))) as job:
+        with pytest.raises(InvalidParameter, match="at most"):
+            job.warn(WarningTold(**{"vertex": "", "level": 1, "short": b"x", **large}))
 
 
-async def test_what_a_build_asks_for_again_is_kept_once_and_has_an_end(job, monkeypatch):
-    first, again = (job.definition(Definition(*chain("a", "b"))) for _ in range(2))
-    assert first.graph is not again.graph
-    assert all(one is other for one, other in zip(first.graph, again.graph, strict=True))
-    monkeypatch.setattr(KnownVertices, "MOST", 5)
-    job.definition(Definition(*chain("c")))  # and the image, which is known
-    child = job.child({})
-    child.definition(Definition(*chain("d")))
-    with pytest.raises(InvalidParameter, match="5 operations at most"):
-        child.definition(Definition(*chain("e")))
-    monkeypatch.setattr(jobs, "_MOST_REFS", 3)
-    with pytest.raises(InvalidParameter, match="3 results at most"):
-        job.definition(Definition(*chain("a")))
-    assert job.keep(first) == job.keep(first)
-    monkeypatch.setattr(KnownVertices, "MOST_BYTES", 1 << 20)
-    monkeypatch.setattr(KnownVertices, "MOST", 100)
-    monkeypatch.setattr(jobs, "_MOST_REFS", 100)
-    graph, edge = chain("f")
-    graph.weight = 1 << 19
-    for _ in range(3):
-        job.definition(Definition(graph, edge))  # which counts once
-    graph.weight = 1 << 20
-    with pytest.raises(InvalidParameter, match="1 MiB at most"):
-        job.definition(Definition(graph, edge))
-    with pytest.raises(InvalidParameter, match="1 MiB at most"):
-        child.known.came(1)
-    await child.close()
+async def test_what_a_build_asks_for_again_is_kept_once_and_has_an_end():
+    async with begun(Bench(limits=JobLimits(operations=5, refs=3))) as job:
+        first, again = (job.definition(Definition(*chain("a", "b"))) for _ in range(2))
+        assert first.graph is not again.graph
+        assert all(one is other for one, other in zip(first.graph, again.graph, strict=True))
+        job.definition(Definition(*chain("c")))  # and the image, which is known
+        child = job.child({})
+        child.definition(Definition(*chain("d")))
+        with pytest.raises(InvalidParameter, match="5 operations at most"):
+            child.definition(Definition(*chain("e")))
+        with pytest.raises(InvalidParameter, match="3 results at most"):
+            job.definition(Definition(*chain("a")))
+        assert job.keep(first) == job.keep(first)
+
+
+async def test_the_bytes_of_what_a_build_asks_for_have_an_end():
+    async with begun(Bench(limits=JobLimits(operation_bytes=1 << 20))) as job:
+        graph, edge = chain("f")
+        graph.weight = 1 << 19
+        for _ in range(3):
+            job.definition(Definition(graph, edge))  # which counts once
+        graph.weight = 1 << 20
+        with pytest.raises(InvalidParameter, match="1 MiB at most"):
+            job.definition(Definition(graph, edge))
+        child = job.child({})
+        with pytest.raises(InvalidParameter, match="1 MiB at most"):
+            child.known.came(1)
+        await child.close()

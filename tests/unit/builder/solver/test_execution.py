@@ -61,8 +61,13 @@ async def nothing(data):
 
 
 @pytest.fixture
-def execution():
-    return Execution({"stack": GivenStacks()}, Trees(), Steps(), FilesOfStacks(), nothing)
+def steps():
+    return Steps()
+
+
+@pytest.fixture
+def execution(steps):
+    return Execution({"stack": GivenStacks()}, Trees(), steps, FilesOfStacks(), nothing)
 
 
 def vertex(body, name="a step"):
@@ -91,27 +96,27 @@ async def test_operations(execution, body, inputs, outputs, made):
     assert (record.outputs, record.made) == (outputs, made)
 
 
-async def test_a_step_hears_that_it_makes_a_layer(execution):
+async def test_a_step_hears_that_it_makes_a_layer(execution, steps):
     for layered in (True, False):
         await execution.run(structs.replace(vertex(RUN), layered=layered), ["layer:x"], None)
-        assert execution._steps.layered is layered
-        assert execution._steps.followed
+        assert steps.layered is layered
+        assert steps.followed
     await execution.run(structs.replace(vertex(RUN), followed=False), ["layer:x"], None)
-    assert not execution._steps.followed
+    assert not steps.followed
 
 
-def test_caches_of_steps_that_are_made_without_a_cache_begin_anew(execution):
+def test_caches_of_steps_that_are_made_without_a_cache_begin_anew(execution, steps):
     def step(*mounts, ignore_cache=True):
         return structs.replace(vertex(structs.replace(RUN, mounts=[*RUN.mounts, *mounts])), ignore_cache=ignore_cache)
 
     plain, filled = CacheMount("plain"), CacheMount("filled")
-    steps = [
+    vertices = [
         step(ExecMount(target="/c", kind=plain), ExecMount(target="/d", kind=filled, input=1)),
         step(ExecMount(target="/d", kind=filled)),
         step(ExecMount(target="/e", kind=CacheMount("cached")), ignore_cache=False),
     ]
-    execution.begin_anew(steps)
-    assert execution._steps.anew == {"plain": False, "filled": True}
+    execution.begin_anew(vertices)
+    assert steps.anew == {"plain": False, "filled": True}
 
 
 async def test_each_record_has_an_id_of_its_own(execution):

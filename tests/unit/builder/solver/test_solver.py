@@ -17,7 +17,6 @@ from husk.builder.graph.operations import (
     Operation,
     ProcessSpec,
 )
-from husk.builder.solver import solver as module
 from husk.builder.solver.solver import Record, Solver
 from husk.builder.solver.source_policy import SourcePolicy
 from husk.builder.solver.source_rules import Action, Match, SourceDenied, SourceRule, Update
@@ -303,8 +302,7 @@ async def test_the_policy_about_sources_holds_for_builds_within_a_build():
     await build.close()
 
 
-async def test_builds_within_a_build_are_not_too_many(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_WITHIN", 3)
+async def test_builds_within_a_build_are_not_too_many():
     memory = Memory()
     graph = Graph()
     inputs = [source(graph, "given")]
@@ -312,7 +310,7 @@ async def test_builds_within_a_build_are_not_too_many(monkeypatch):
         graph.add(Operation(NestedBuild(NONE, {}, {"": str(number)}), inputs), name=str(number)) for number in range(4)
     ]
     with pytest.raises(InvalidParameter, match="more than 3 of them"):
-        await Solver(Worker(), memory).solve(graph, step(graph, "last", *many), Watch())
+        await Solver(Worker(), memory, most_within=3).solve(graph, step(graph, "last", *many), Watch())
     assert memory.held == []
 
 
@@ -463,22 +461,23 @@ async def test_the_last_operation_of_a_build_knows_that_none_follows():
     assert followed == {"image": True, "a": True, "b": False}
 
 
-async def test_what_was_made_for_a_build_that_went_meanwhile_is_let_go_of(solver, worker, memory, monkeypatch):
+async def test_what_was_made_for_a_build_that_went_meanwhile_is_let_go_of():
     """It was made, and the cache had not heard of it: nobody else could find it."""
-    made = worker.run
 
-    async def run(vertex, inputs, watcher):
-        record = await made(vertex, inputs, watcher)
-        return structs.replace(record, made=[f"diff:{vertex.name}"])
+    class Making(Worker):
+        async def run(self, vertex, inputs, watcher):
+            record = await super().run(vertex, inputs, watcher)
+            return structs.replace(record, made=[f"diff:{vertex.name}"])
 
     told, hangs = asyncio.Event(), asyncio.Event()
 
-    async def remember(keys, record):
-        told.set()
-        await hangs.wait()
+    class Hanging(Memory):
+        async def remember(self, keys, record):
+            told.set()
+            await hangs.wait()
 
-    monkeypatch.setattr(worker, "run", run)
-    monkeypatch.setattr(memory, "remember", remember)
+    memory = Hanging()
+    solver = Solver(Making(), memory)
     builds = [begin(solve(solver, *chain("a"))) for _ in range(2)]
     await told.wait()
     builds[0].cancel()

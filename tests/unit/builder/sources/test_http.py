@@ -12,6 +12,7 @@ from husk.builder.sources.http import USER_AGENT, HttpSource, name_of
 from husk.builder.sources.request_bodies import RequestBodies
 from husk.builder.sources.seen_files import SeenFiles
 from husk.errors import InvalidParameter, NotFound, NotImplementedYet
+from tests.unit.builder.sources.test_seen_files import State
 
 URL = "https://example.com/a/file.txt"
 
@@ -313,13 +314,14 @@ async def test_a_body_of_a_request_is_read_once_and_known_to_the_whole_build():
     bodies, files = RequestBodies(), Files()
     nobody: Any = None
     watcher: Any = Watcher()
-    seen = SeenFiles()
+    state = State()
+    seen = SeenFiles.open(state)
     source = HttpSource(nobody, files, Cache(), bodies, seen)
     with bodies.offer(chunks()) as url:
         wanted = Source(url, {"http.filename": "context"})
         first = await source.have(wanted, watcher)
         assert await source.have(wanted, watcher) == first
-    assert not seen._seen, "nothing of it stays when its request is gone"
+    assert not state.written, "nothing of it stays when its request is gone"
     assert [kept[:2] for kept in files.kept] == [("context", b"tar")]
 
 

@@ -30,11 +30,12 @@ class Images:
     def __init__(self, *here):
         self.here = set(here)
         self.pulled = []
+        self.id = IMAGE.id
 
     def select(self, name, platform):
         if name not in self.here:
             raise NotFound(name)
-        return SimpleNamespace(image=IMAGE)
+        return SimpleNamespace(image=SimpleNamespace(**{**vars(IMAGE), "id": self.id}))
 
     async def pull(self, name, tag, platform, auth, report):
         self.pulled.append((name, platform, auth))
@@ -105,8 +106,8 @@ def state(tmp_path):
     store.close()
 
 
-def source(images: Any, registry: Any = None) -> ImageSource:
-    store: Any = SimpleNamespace(blobs=Blobs())
+def source(images: Any, registry: Any = None, blobs: Blobs | None = None) -> ImageSource:
+    store: Any = SimpleNamespace(blobs=blobs or Blobs())
     return ImageSource(images, store, registry)
 
 
@@ -128,14 +129,16 @@ async def test_an_image_that_is_here_is_not_pulled():
 
 
 async def test_its_configuration_is_read_once():
-    kind = source(Images(BUSYBOX))
+    images, blobs = Images(BUSYBOX), Blobs()
+    kind = source(images, blobs=blobs)
     watcher: Any = Watcher()
     first = await kind.describe(BUSYBOX, HERE, False, watcher)
     assert await kind.describe(BUSYBOX, HERE, False, watcher) == first
-    blobs: Any = kind._store.blobs
     assert blobs.read_ones == ["sha256:1"]
     for number in range(20):
-        await kind._config(f"sha256:other{number}")
+        images.id = f"sha256:other{number}"
+        await kind.describe(BUSYBOX, HERE, False, watcher)
+    images.id = IMAGE.id
     await kind.describe(BUSYBOX, HERE, False, watcher)
     assert blobs.read_ones.count("sha256:1") == 2  # few are kept
 

@@ -88,12 +88,12 @@ async def test_another_session_may_be_named():
     assert mirrors.calls[0][1] == "other"
 
 
-async def test_a_session_that_left_is_replaced_by_the_client_who_waits(monkeypatch):
-    async def gone(id):
-        raise Unavailable("gone")
+async def test_a_session_that_left_is_replaced_by_the_client_who_waits():
+    class Empty(Sessions):
+        async def get(self, id, *, patience=0.0):
+            raise Unavailable("gone")
 
-    sessions = Sessions()
-    monkeypatch.setattr(sessions, "get", gone)
+    sessions = Empty()
     _, mirrors, _ = await fetch(local(session="other"), Client("one"), sessions=sessions)
     assert mirrors.calls[0][1] == "one"
     with pytest.raises(Unavailable):

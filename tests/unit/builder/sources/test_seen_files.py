@@ -3,7 +3,6 @@
 import msgspec
 
 from husk.builder.solver.source_policy import ResolvedFile
-from husk.builder.sources import seen_files
 from husk.builder.sources.seen_files import SeenFile, SeenFiles
 
 ONE, TWO = ResolvedFile("sha256:1", "a", etag="1"), ResolvedFile("sha256:2", "a", etag="2")
@@ -39,14 +38,13 @@ async def test_the_next_daemon_knows_it():
     assert "password" not in repr(state.written)
 
 
-async def test_the_oldest_ones_are_forgotten(monkeypatch):
-    monkeypatch.setattr(seen_files, "MOST", 2)
+async def test_the_oldest_ones_are_forgotten():
     state = State()
-    seen = SeenFiles.open(state)
+    seen = SeenFiles.open(state, most=2)
     for name in "abac":
         await seen.keep(name, TWO if seen.get(name) else ONE)
     assert [seen.get(name) for name in "abc"] == [TWO, None, ONE]
-    again = SeenFiles.open(state)
+    again = SeenFiles.open(state, most=2)
     await again.keep("d", ONE)
     assert [again.get(name) for name in "acd"] == [None, ONE, ONE]
     assert all(isinstance(one, SeenFile) for one in state.records("", SeenFile).values())

@@ -9,7 +9,6 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec
-from husk.builder.steps import held as module
 from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
@@ -25,6 +24,11 @@ class Steps:
         self.ran: list[tuple[str, list[str]]] = []
         self.end = asyncio.Event()
         self.complaint = ""
+        self.writes = True
+
+    def is_process(self, number: int) -> None:
+        """Write down which process runs, as a runtime does."""
+        (self.directory / "pid").write_text(str(number))
 
     def record_of(self, body: Any, *, tty: bool) -> Any:
         return SimpleNamespace(id="r", tty=tty)
@@ -37,7 +41,8 @@ class Steps:
 
     async def talk(self, record, body, prepared, client, files, streams):
         self.ran.append(("first", body.process.args))
-        (self.directory / "pid").write_text("1")
+        if self.writes:
+            self.is_process(1)
         await self.end.wait()
         return ContainerEnd(4, self.complaint)
 
@@ -52,11 +57,15 @@ def steps(tmp_path):
     return Steps(tmp_path)
 
 
-@pytest.fixture
-def held(steps):
+def container(steps: Any, **limits: Any) -> StepContainer:
     body = Exec(process=ProcessSpec(args=["x"], hostname="h"), mounts=[ExecMount(target="/", input=0)])
     prepared = Prepared(root=Layered(()), mounts=[], env=[], agents=[], kept={})
-    return StepContainer(steps, body, prepared, None)
+    return StepContainer(steps, body, prepared, None, **limits)
+
+
+@pytest.fixture
+def held(steps):
+    return container(steps)
 
 
 async def test_the_first_is_the_containers_own(held, steps):
@@ -81,9 +90,9 @@ async def test_a_process_has_no_rights_that_its_user_did_not_allow(steps, held):
     assert steps.ran == []
 
 
-async def test_no_second_without_a_first(held, steps, monkeypatch):
+async def test_no_second_without_a_first(steps):
+    held = container(steps, patience=0.05)
     held.talk(ProcessSpec(args=["never run"]), STREAMS)
-    monkeypatch.setattr(module, "_PATIENCE", 0.05)
     with pytest.raises(Conflict, match="does not run"):
         await held.talk(ProcessSpec(args=["b"]), STREAMS).run()
 
@@ -95,8 +104,8 @@ async def test_what_could_not_be_started(held, steps):
         await held.talk(ProcessSpec(args=["a"]), STREAMS).run()
 
 
-async def test_there_are_not_too_many(held, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_PROCESSES", 1)
+async def test_there_are_not_too_many(steps):
+    held = container(steps, most=1)
     held.talk(ProcessSpec(args=["a"]), STREAMS)
     with pytest.raises(InvalidParameter, match="1 processes at most"):
         held.talk(ProcessSpec(args=["a"]), STREAMS)
@@ -110,24 +119,17 @@ async def test_all_end_when_it_ends(held):
     assert running.cancelled()
 
 
-async def test_a_signal_for_one_that_is_being_started_waits_for_its_number(held, steps, monkeypatch):
-    sent: list[tuple[int, int]] = []
-
-    def found(pid):
-        def signal(number):
-            sent.append((pid, number))
-            return True
-
-        return SimpleNamespace(signal=signal, close=lambda: None)
-
-    monkeypatch.setattr("husk.runtime.process.Process", found)
-    numbers = iter([0, 0, 77])
-    monkeypatch.setattr(module, "pid_in", lambda directory: next(numbers))
+async def test_a_signal_for_one_that_is_being_started_waits_for_its_number(held, steps):
+    steps.writes = False
+    child = await asyncio.create_subprocess_exec("sleep", "1000")
     talk = held.talk(ProcessSpec(args=["a"]), STREAMS)
     running = Tasks().spawn(talk.run(), "first", awaited=True)
-    await asyncio.sleep(0)
-    assert await talk.signal(15) and sent == [(77, 15)]
+    sending = Tasks().spawn(talk.signal(15), "a signal", awaited=True)
+    while not steps.ran:
+        await asyncio.sleep(0)
+    assert not sending.done()
+    steps.is_process(child.pid)
+    assert await sending and await child.wait() == -15
     steps.end.set()
     assert await running == 4
-    monkeypatch.setattr(module, "pid_in", lambda directory: 0)
     assert not await talk.signal(15), "it has ended"

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any
 
-from husk.builder.steps import remains
 from husk.builder.steps.remains import Remains
 
 
@@ -11,13 +10,13 @@ def session(id: str) -> Any:
     return SimpleNamespace(id=id)
 
 
-async def test_it_goes_with_the_build(monkeypatch):
+async def test_it_goes_with_the_build():
     gone = []
 
     async def forget(stack: str) -> None:
         gone.append(stack)
 
-    kept = Remains(forget)
+    kept = Remains(forget, most=2)
     await kept.keep(session("a"), ["one", "", "two"])
     await kept.keep(session("b"), ["three"])
     await kept.clear(None)
@@ -25,6 +24,6 @@ async def test_it_goes_with_the_build(monkeypatch):
     await kept.clear(session("a"))
     await kept.clear(session("a"))
     assert gone == ["one", "two"]
-    monkeypatch.setattr(remains, "_MOST", 1)
     await kept.keep(session("c"), ["four"])
+    await kept.keep(session("d"), ["five"])
     assert gone == ["one", "two", "three"]

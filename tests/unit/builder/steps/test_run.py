@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from husk.aio.tasks import Tasks
 from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec
 from husk.builder.solver.sessions import Session
-from husk.builder.steps import run
 from husk.builder.steps.mounts import Prepared
 from husk.builder.steps.plan import StepFailed
 from husk.builder.steps.run import Steps
@@ -30,6 +29,8 @@ from husk.runtime.supervise.foreground import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 from tests.support.drivers import HOST
 from tests.support.steps import Listener
+
+MOST_REMOVED = 2
 
 
 class World:
@@ -184,6 +185,7 @@ def steps(world: World, tmp_path: Path) -> Steps:
         foreground=world,
         host=HOST,
         defaults=ContainerDefaults(),
+        most_removed=MOST_REMOVED,
     )
 
 
@@ -235,20 +237,20 @@ async def test_a_step_that_another_follows_does_not_wait_until_its_files_are_rem
 ) -> None:
     world.removes.clear()
     world.fails_at = "remove"
-    for _ in range(run._MOST_REMOVED):
+    for _ in range(MOST_REMOVED):
         assert await steps.run(BODY, ["a"], Listener()) == ["a diff:new"]
     assert "unmount" in world.happened and "remove" not in world.happened
     # They do not pile up: one more waits for its own.
     one_more = Tasks().spawn(steps.run(BODY, ["a"], Listener()), "a step", awaited=True)
     async with asyncio.timeout(30):
-        while world.happened.count("unmount") <= run._MOST_REMOVED:
+        while world.happened.count("unmount") <= MOST_REMOVED:
             await asyncio.sleep(0.005)
     assert not one_more.done()
     world.removes.set()
     await one_more
     await steps.close()
-    assert world.happened.count("remove") == run._MOST_REMOVED + 1
-    assert caplog.text.count("remove") == run._MOST_REMOVED + 1
+    assert world.happened.count("remove") == MOST_REMOVED + 1
+    assert caplog.text.count("remove") == MOST_REMOVED + 1
 
 
 async def test_what_is_still_mounted_is_not_removed(steps: Steps, world: World) -> None:

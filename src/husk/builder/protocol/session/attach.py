@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from husk.builder.protocol.session.client import ClientSession
 from husk.builder.solver.sessions import Sessions
@@ -21,8 +22,6 @@ SHARED_KEY = "x-docker-expose-session-sharedkey"
 METHODS = "x-docker-expose-session-grpc-method"
 
 _HEALTH = "/grpc.health.v1.Health/Check"
-_INTERVAL = 5.0
-_SLOWEST_ANSWER = 15.0
 # Much data on a slow line may be in the way of one.
 _MOST_FAILURES = 2
 # A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
@@ -33,7 +32,19 @@ _MOST = 16 * LARGEST
 log = logging.getLogger(__name__)
 
 
-async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions) -> None:
+class Heartbeat(NamedTuple):
+    """How long until a client is asked again, and how long it may take to answer, in seconds."""
+
+    interval: float = 5.0
+    slowest_answer: float = 15.0
+
+
+_USUAL = Heartbeat()
+
+
+async def attach(
+    below: Bytes, headers: Mapping[str, Sequence[str]], sessions: Sessions, heartbeat: Heartbeat = _USUAL
+) -> None:
     """Serve builds with a client's connection until it ends. `headers` have lower-case names."""
     id = "".join(headers.get(ID, ()))
     if not id:
@@ -42,26 +53,26 @@ async def attach(below: Bytes, headers: Mapping[str, Sequence[str]], sessions: S
         session = ClientSession(connection, id, "".join(headers.get(SHARED_KEY, ())), headers.get(METHODS, ()))
         await sessions.add(session)
         try:
-            await _until_it_ends(connection, id)
+            await _until_it_ends(connection, id, heartbeat)
         finally:
             sessions.remove(session)
 
 
-async def _until_it_ends(connection: GrpcConnection, id: str) -> None:
+async def _until_it_ends(connection: GrpcConnection, id: str, heartbeat: Heartbeat) -> None:
     failures = 0
     while not connection.closed and failures < _MOST_FAILURES:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_INTERVAL):
+            async with asyncio.timeout(heartbeat.interval):
                 await connection.wait_closed()
                 return
-        failures = 0 if await _is_well(connection) else failures + 1
+        failures = 0 if await _is_well(connection, heartbeat.slowest_answer) else failures + 1
     if failures:
         log.warning("session %s: the client does not answer any more", id)
 
 
-async def _is_well(connection: GrpcConnection) -> bool:
+async def _is_well(connection: GrpcConnection, patience: float) -> bool:
     try:
-        await connection.unary(_HEALTH, b"", timeout=_SLOWEST_ANSWER)
+        await connection.unary(_HEALTH, b"", timeout=patience)
     except GrpcError as error:
         return error.code == UNIMPLEMENTED
     return True

@@ -44,16 +44,27 @@ async def exchange(
     begun: bytes = b"",
     packing: Callable[[Dialogue], None] | None = None,
 ) -> Received | Sent:
+    """Start a worker, and let it and a client speak until both have ended; what the worker has done."""
+    return await converse(await Dialogue.start(nursery, job), channel, progress, begun, packing)
+
+
+async def converse(
+    dialogue: Dialogue,
+    channel: SyncChannel,
+    progress: Progress | None = None,
+    begun: bytes = b"",
+    packing: Callable[[Dialogue], None] | None = None,
+    patience: float = _GOODBYE,
+) -> Received | Sent:
     """Let a worker and a client speak until both have ended; what the worker has done. `begun` has come before.
 
     The worker's opinion of a failure is told before the client's, which mostly follows from it. A worker that goes on
     `packing` what it has received is handed over.
     """
-    dialogue = await Dialogue.start(nursery, job)
     pumps, reading = Tasks(), Tasks()
     try:
         telling = reading.spawn(dialogue.outcome(), "what a worker that syncs has done", awaited=True)
-        passing = _to_worker(channel, dialogue, progress or _nobody, begun)
+        passing = _to_worker(channel, dialogue, progress or _nobody, begun, patience)
         there = pumps.spawn(passing, "sync to a worker", awaited=True)
         back = pumps.spawn(_to_client(dialogue, channel), "sync to a client", awaited=True)
         failure: Exception | None = None
@@ -108,7 +119,9 @@ def _judge(outcome: Answer | None, failure: Exception | None) -> Received | Sent
             raise SystemFault("the worker that syncs files died: see the daemon's log")
 
 
-async def _to_worker(channel: SyncChannel, dialogue: Dialogue, progress: Progress, begun: bytes) -> None:
+async def _to_worker(
+    channel: SyncChannel, dialogue: Dialogue, progress: Progress, begun: bytes, patience: float
+) -> None:
     total = len(begun)
     try:
         if begun:
@@ -119,14 +132,14 @@ async def _to_worker(channel: SyncChannel, dialogue: Dialogue, progress: Progres
             await dialogue.write(data)
     except WorkerDied:
         # It has ended, or given up; its outcome says which.
-        await wait_for_goodbye(channel)
+        await wait_for_goodbye(channel, patience)
     dialogue.end_input()
 
 
-async def wait_for_goodbye(channel: SyncChannel) -> None:
+async def wait_for_goodbye(channel: SyncChannel, patience: float = _GOODBYE) -> None:
     """The client may still say what it has to, but not for long."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_GOODBYE):
+        async with asyncio.timeout(patience):
             while await channel.receive():
                 pass
 

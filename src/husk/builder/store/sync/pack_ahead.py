@@ -43,8 +43,10 @@ _OTHERS = frozenset((modes.S_IFLNK, modes.S_IFIFO))
 class PackAhead:
     """The part of the receiving worker in packing ahead: nothing is done without a plan."""
 
-    def __init__(self, plan: AheadPlan | None) -> None:
+    def __init__(self, plan: AheadPlan | None, least: int = _LEAST_BYTES) -> None:
+        """`least` is how many bytes are worth it."""
         self._plan = plan
+        self._least = least
         self._file: io.FileIO | None = None
         self._moved = -1
         self._aside: Aside | None = None
@@ -74,7 +76,7 @@ class PackAhead:
         if self._aside is not None:
             os.eventfd_write(self._moved, 1)
         elif self._file is not None and receiver.told:
-            if not _is_worth_it(receiver.told_size, len(receiver.table), self._file):
+            if not _is_worth_it(receiver.told_size, len(receiver.table), self._file, self._least):
                 self._leave_out()
             elif os.pread(self._file.fileno(), 1, 0) == MARK:
                 file, messages = self._file, receiver.table.messages
@@ -98,9 +100,9 @@ class PackAhead:
             self._file = None
 
 
-def _is_worth_it(size: int, files: int, file: io.FileIO) -> bool:
+def _is_worth_it(size: int, files: int, file: io.FileIO, least: int) -> bool:
     """Tell if it is much, and there is room for it twice: for what is packed, and for what still comes."""
-    if size < max(_LEAST_BYTES, files * _LEAST_MEAN):
+    if size < max(least, files * _LEAST_MEAN):
         return False
     disk = os.fstatvfs(file.fileno())
     return disk.f_bavail * disk.f_frsize > 2 * size

@@ -5,6 +5,7 @@ Standard input is what the client sends, standard output what is to be sent to i
 
 import gc
 import os
+from collections.abc import Callable
 
 from husk.builder.store.own_place import doubled
 from husk.builder.store.sync.lines import ClientLines
@@ -17,7 +18,7 @@ from husk.builder.store.workers.jobs import ReceiveJob
 from husk.storage.tar.whiteouts import is_overlay_xattr
 from husk.storage.workers.answers import Failed, Invalid, Received
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.confine import confine
+from husk.storage.workers.confine import enter_alone
 
 
 def main(job: ReceiveJob, caller: Caller) -> None:
@@ -33,12 +34,14 @@ def main(job: ReceiveJob, caller: Caller) -> None:
             caller.answer(ahead.finish())
 
 
-def receive(job: ReceiveJob, lines: ClientLines, ahead: PackAhead) -> Received | Invalid | Failed:
-    """Make the job's directory the same as the client's, and return the answer."""
+def receive(
+    job: ReceiveJob, lines: ClientLines, ahead: PackAhead, enter: Callable[[str], None] = enter_alone
+) -> Received | Invalid | Failed:
+    """Make the job's directory, the current one after `enter`, the same as the client's; return the answer."""
     try:
         old = _take(job.old)
         with open(job.new, "xb", opener=_private) as new:
-            confine(job.root, [])
+            enter(job.root)
             tree = TreeWriter(is_overlay_xattr)
             receiver = Receiver(tree, old, doubled(job.root), job.limit)
             while data := lines.read():

@@ -5,6 +5,7 @@ Standard input is what the client sends, standard output what is to be sent to i
 
 import gc
 import os
+from collections.abc import Callable
 
 from husk.builder.store.sync.lines import ClientLines
 from husk.builder.store.sync.packets import SyncError
@@ -13,7 +14,7 @@ from husk.builder.store.workers.jobs import SendJob
 from husk.builder.store.workers.stack_views import show_stacks
 from husk.storage.workers.answers import Failed, Invalid, Sent
 from husk.storage.workers.caller import Caller
-from husk.storage.workers.confine import confine
+from husk.storage.workers.confine import enter_alone
 
 _BATCH = 1 << 18
 
@@ -23,10 +24,10 @@ def main(job: SendJob, caller: Caller) -> None:
     caller.answer(send(job, ClientLines(0, 1)))
 
 
-def send(job: SendJob, lines: ClientLines) -> Sent | Invalid | Failed:
-    """Send the job's directory or stacks to the client, and return the answer."""
+def send(job: SendJob, lines: ClientLines, enter: Callable[[str], None] = enter_alone) -> Sent | Invalid | Failed:
+    """Send the job's directory, the current one after `enter`, or its stacks to the client; return the answer."""
     try:
-        _enter(job)
+        _enter(job, enter)
         sender = Sender(TreeReader(job.prefix, job.mtime))
         while not sender.ended:
             if _has_come(sender, lines):
@@ -41,10 +42,10 @@ def send(job: SendJob, lines: ClientLines) -> Sent | Invalid | Failed:
     return Sent(sender.sent)
 
 
-def _enter(job: SendJob) -> None:
+def _enter(job: SendJob, enter: Callable[[str], None]) -> None:
     """Make what is to be sent the current directory, and nothing else to be seen."""
     if not job.stacks:
-        confine(job.root, [])
+        enter(job.root)
         return
     show_stacks(job.root, job.empty, list(job.stacks.values()), [name or "0" for name in job.stacks])
     os.chdir("/0" if "" in job.stacks else "/")

@@ -39,8 +39,10 @@ class _File:
 class TreeWriter:
     """See `receiver.Tree`. `skips` tells which extended attributes are not wanted."""
 
-    def __init__(self, skips: Callable[[str], bool]) -> None:
+    def __init__(self, skips: Callable[[str], bool], small: int = _SMALL, most_waiting: int = _MOST_WAITING) -> None:
         self._skips = skips
+        self._small = small
+        self._most_waiting = most_waiting
         self._files: dict[int, _File] = {}
         self._digests: dict[int, bytes] = {}
         self._waiting = 0
@@ -111,9 +113,9 @@ class TreeWriter:
         file.chunks.append(bytes(data))
         file.waiting += size
         self._waiting += size
-        if file.waiting > _SMALL:
+        if file.waiting > self._small:
             self._write_out(file)
-        elif self._waiting > _MOST_WAITING:
+        elif self._waiting > self._most_waiting:
             for other in self._files.values():
                 self._write_out(other)
         return None

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from husk.aio.tasks import Tasks
-from husk.builder.protocol.session import attach as module
-from husk.builder.protocol.session.attach import ID, METHODS, SHARED_KEY, attach
+from husk.builder.protocol.session.attach import ID, METHODS, SHARED_KEY, Heartbeat, attach
 from husk.builder.solver.sessions import Sessions
 from husk.errors import Conflict, InvalidParameter, Unavailable
 from husk.rpc.grpc.connection import GrpcConnection
@@ -30,21 +29,17 @@ async def test_a_session_is_there_as_long_as_its_connection():
         await sessions.get("one", patience=0)
 
 
-async def test_a_client_that_does_not_answer_is_given_up(monkeypatch):
-    monkeypatch.setattr(module, "_INTERVAL", 0.01)
-    monkeypatch.setattr(module, "_SLOWEST_ANSWER", 0.01)
-
+async def test_a_client_that_does_not_answer_is_given_up():
     async def forever(stream):
         await asyncio.Event().wait()
 
     sessions = Sessions()
     ours, theirs = pipes()
     async with GrpcConnection(theirs, handler=forever):
-        await attach(ours, HEADERS, sessions)
+        await attach(ours, HEADERS, sessions, Heartbeat(0.01, 0.01))
 
 
-async def test_a_client_that_answers_stays(monkeypatch):
-    monkeypatch.setattr(module, "_INTERVAL", 0.01)
+async def test_a_client_that_answers_stays():
     asked = 0
 
     async def well(stream):
@@ -54,7 +49,7 @@ async def test_a_client_that_answers_stays(monkeypatch):
 
     sessions, tasks = Sessions(), Tasks()
     ours, theirs = pipes()
-    attached = tasks.spawn(attach(ours, HEADERS, sessions), "attach", awaited=True)
+    attached = tasks.spawn(attach(ours, HEADERS, sessions, Heartbeat(interval=0.01)), "attach", awaited=True)
     async with GrpcConnection(theirs, handler=well):
         async with asyncio.timeout(10):
             while asked < 4:

@@ -1,16 +1,14 @@
 """Bytes between a client and a worker, with a double of the worker."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from husk.builder.store.sync import exchange as module
-from husk.builder.store.sync.exchange import exchange
-from husk.builder.store.workers.jobs import SendJob
+from husk.builder.store.sync.exchange import converse
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.storage.workers.answers import Invalid, Received
 from husk.storage.workers.handle import WorkerDied
-from husk.storage.workers.nursery import Nursery
 from tests.support.waiting import soon
 
 
@@ -62,67 +60,52 @@ class Client:
         self.heard.append(None)
 
 
-@pytest.fixture
-def run(monkeypatch):
-    async def go(worker, client, progress=None):
-        async def start(nursery, job):
-            return worker
-
-        monkeypatch.setattr("husk.builder.store.sync.exchange.Dialogue.start", start)
-        try:
-            return await exchange(Nursery(), SendJob("/", ""), client, progress)
-        finally:
-            assert worker.stopped
-
-    return go
+async def run(worker, client, progress=None, patience=5.0):
+    try:
+        return await converse(worker, client, progress, patience=patience)
+    finally:
+        assert worker.stopped
 
 
-async def test_bytes_go_both_ways(run):
+async def test_bytes_go_both_ways():
     worker, client = Worker(Received(3, 4, 4), [b"x", b"y"]), Client(b"one", b"three")
     seen: list[int] = []
     assert await run(worker, client, seen.append) == Received(3, 4, 4)
     assert (worker.heard, client.heard, seen) == ([b"one", b"three"], [b"x", b"y", None], [3, 8])
 
 
-async def test_the_workers_opinion_comes_first(run):
+async def test_the_workers_opinion_comes_first():
     client = Client(b"one", failure=Unavailable("the stream was reset"))
     with pytest.raises(InvalidParameter, match="out of order"):
         await run(Worker(Invalid("changes out of order"), dies_after=0), client)
 
 
-async def test_a_stream_that_the_client_broke_is_told_in_the_clients_words(run):
+async def test_a_stream_that_the_client_broke_is_told_in_the_clients_words():
     client = Client(b"one", failure=Unavailable("the client has gone"))
     with pytest.raises(Unavailable, match="gone"):
         await run(Worker(Invalid("unexpected EOF")), client)
 
 
-async def test_a_worker_that_dies(run):
+async def test_a_worker_that_dies():
     with pytest.raises(SystemFault, match="died"):
         await run(Worker(None), Client())
 
 
-async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever(run, monkeypatch):
+async def test_a_client_that_goes_on_speaking_is_not_listened_to_for_ever():
     class Endless(Client):
         async def receive(self):
             await asyncio.sleep(0)
             return b"more"
 
-    monkeypatch.setattr(module, "_GOODBYE", 0.01)
     with pytest.raises(InvalidParameter, match="nonsense"):
-        await run(Worker(Invalid("nonsense"), dies_after=1), Endless())
+        await run(Worker(Invalid("nonsense"), dies_after=1), Endless(), patience=0.01)
 
 
-async def test_a_worker_that_goes_on_packing_is_handed_over(monkeypatch):
-    workers = [Worker(Received(1, 4, 4, packing=True)) for _ in range(2)]
-    waiting = list(workers)
-
-    async def start(nursery, job):
-        return waiting.pop(0)
-
-    monkeypatch.setattr("husk.builder.store.sync.exchange.Dialogue.start", start)
+async def test_a_worker_that_goes_on_packing_is_handed_over():
+    workers: list[Any] = [Worker(Received(1, 4, 4, packing=True)) for _ in range(2)]
     taken: list[object] = []
-    await exchange(Nursery(), SendJob("/", ""), Client(b"one"), packing=taken.append)
-    await exchange(Nursery(), SendJob("/", ""), Client(b"one"))
+    await converse(workers[0], Client(b"one"), packing=taken.append)
+    await converse(workers[1], Client(b"one"))
     assert taken == workers[:1]
     assert [worker.stopped for worker in workers] == [False, True]
 
@@ -134,7 +117,7 @@ class Silent(Client):
         await asyncio.Event().wait()
 
 
-async def test_a_worker_that_dies_at_its_start_is_told_though_the_client_waits_on(run):
+async def test_a_worker_that_dies_at_its_start_is_told_though_the_client_waits_on():
     dead = Worker(None)
     dead.ended.set()
     async with asyncio.timeout(20):
@@ -142,7 +125,7 @@ async def test_a_worker_that_dies_at_its_start_is_told_though_the_client_waits_o
             await run(dead, Silent())
 
 
-async def test_who_is_cancelled_stops_the_worker(run):
+async def test_who_is_cancelled_stops_the_worker():
     waiting = soon(run(Worker(Received(1, 4, 4)), Silent()))
     await asyncio.sleep(0.01)
     waiting.cancel()

@@ -17,11 +17,11 @@ class Said(ClientLines):
     """A client's words, piece by piece; `heard` is what was sent to it."""
 
     def __init__(self, *pieces):
-        self._pieces = list(pieces)
+        self.pieces = list(pieces)
         self.heard = b""
 
     def read(self):
-        return self._pieces.pop(0) if self._pieces else b""
+        return self.pieces.pop(0) if self.pieces else b""
 
     def write(self, output):
         self.heard += bytes(output)
@@ -33,14 +33,13 @@ class Said(ClientLines):
 
 def received(job, client):
     with PackAhead(job.ahead) as ahead:
-        return receive.receive(job, client, ahead)
+        return receive.receive(job, client, ahead, os.chdir)
 
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
     (tmp_path / "root").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(receive, "confine", lambda root, binds: os.chdir(root))
     return ReceiveJob(str(tmp_path / "root"), "", str(tmp_path / "new"))
 
 

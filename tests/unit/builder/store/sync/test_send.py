@@ -24,22 +24,21 @@ class Client(Said):
 def job(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(send, "confine", lambda root, binds: os.chdir(root))
     return SendJob(str(tmp_path), "")
 
 
 def test_files_that_are_asked_for_are_sent(job):
     client = Client(packets.request(0), packets.fin())
-    assert send.send(job, client) == Sent(4)
+    assert send.send(job, client, os.chdir) == Sent(4)
     assert client.heard.endswith(packets.data_head(0, 4) + b"data" + packets.data_head(0, 0) + packets.fin())
 
 
 def test_a_client_that_leaves(job):
-    assert send.send(job, Client()) == Invalid("unexpected EOF")
+    assert send.send(job, Client(), os.chdir) == Invalid("unexpected EOF")
 
 
 def test_a_client_that_fails(job):
-    assert send.send(job, Client(packets.error("disk full"))) == Invalid("error from receiver: disk full")
+    assert send.send(job, Client(packets.error("disk full")), os.chdir) == Invalid("error from receiver: disk full")
 
 
 def test_a_directory_that_is_not_there(job):

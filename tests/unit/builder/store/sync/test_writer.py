@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from husk.builder.store.file_digest import content_hash
-from husk.builder.store.sync import packets, writer
+from husk.builder.store.sync import packets
 from husk.builder.store.sync.packets import MODE_DIRECTORY, Stat, SyncError
 from husk.builder.store.sync.writer import TreeWriter
 
@@ -17,8 +17,8 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def tree():
-    return TreeWriter(lambda name: False)
+def tree(**sizes):
+    return TreeWriter(lambda name: False, **sizes)
 
 
 def entry(path, **fields):
@@ -37,10 +37,8 @@ def test_a_file_is_made_when_all_of_it_is_here(here):
     assert made.digest(3) == content_hash(b"content").digest()
 
 
-def test_large_files_and_many_waiting_ones_go_to_the_disk_early(here, monkeypatch):
-    monkeypatch.setattr(writer, "_SMALL", 8)
-    monkeypatch.setattr(writer, "_MOST_WAITING", 20)
-    made = tree()
+def test_large_files_and_many_waiting_ones_go_to_the_disk_early(here):
+    made = tree(small=8, most_waiting=20)
     for number in range(5):
         made.expect(number, entry(b"%d" % number))
         made.data(number, memoryview(b"123456"))
@@ -99,10 +97,9 @@ def test_a_symbolic_link_needs_a_target(here):
         tree().special(Stat(b"x", packets.MODE_SYMLINK))
 
 
-def test_what_is_told_may_be_overwritten_afterwards(here, monkeypatch):
+def test_what_is_told_may_be_overwritten_afterwards(here):
     """Data is a view of what was received: nothing of it is kept, of small files nor of large ones."""
-    monkeypatch.setattr(writer, "_SMALL", 8)
-    made = tree()
+    made = tree(small=8)
     for number, name in enumerate((b"small", b"large")):
         made.expect(number, entry(name))
     received = bytearray(b"123456")
