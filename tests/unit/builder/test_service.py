@@ -14,6 +14,7 @@ from husk.builder.solver.solver import Record
 from husk.builder.solver.source_policy import Resolved, ResolvedFile
 from husk.config import CacheRule
 from husk.errors import InvalidParameter, NotFound
+from tests.support.waiting import until_async
 
 
 class Classic:
@@ -147,9 +148,8 @@ def bench() -> Bench:
 
 async def test_a_context_lives_as_long_as_its_build(bench):
     assert (await bench.upload()).id == "sha256:image"
-    await bench.builder._tasks.join()
+    await until_async(lambda: bench.pruner.collected, "the cache is collected")
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:context"]
-    await bench.builder._collecting.join()
     assert bench.pruner.collected == [[CacheRule(keep=1)]]
     assert bench.rest.count == 1
 
@@ -158,13 +158,13 @@ async def test_it_goes_when_the_build_fails_too(bench):
     bench.classic.fails = True
     with pytest.raises(InvalidParameter):
         await bench.upload()
-    await bench.builder._tasks.join()
+    await bench.builder.close()
     assert bench.cache.forgotten == ["diff:context"]
 
 
 async def test_a_context_from_the_web(bench):
     await bench.builder.build_remote(REQUEST, "https://example.com/x.tar", NOBODYS, bench.told.append)
-    await bench.builder._tasks.join()
+    await bench.builder.close()
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:BZhfrom web"]
     assert [progress.current for progress in bench.told] == [8, 11]
 
@@ -173,7 +173,7 @@ async def test_what_is_no_archive_is_a_dockerfile(bench):
     bench.registry.archive = False
     request: Any = ClassicRequest(options=Options(), dockerfile="other")
     await bench.builder.build_remote(request, "https://example.com/x", NOBODYS, bench.told.append)
-    await bench.builder._tasks.join()
+    await bench.builder.close()
     assert bench.classic.contexts == bench.cache.forgotten == ["diff:Dockerfile FROMweb"]
     assert bench.classic.requests[-1].dockerfile == "Dockerfile"
 

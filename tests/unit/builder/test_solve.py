@@ -40,7 +40,7 @@ class NothingToState:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, sessions: Sessions | None = None) -> None:
         self.worker: Any = Worker()
         memory: Any = Memory()
         self.memory = memory
@@ -49,7 +49,7 @@ class Bench:
         self.exporter = Exporter()
         exporters: list[Any] = [self.exporter]
         solver = Solver(self.worker, memory)
-        self.sessions = Sessions()
+        self.sessions = sessions or Sessions()
         self.jobs = Jobs(solver, DockerfileFrontend(solver, files, images, images, Dockerfiles(Here())))
         nobody: Any = None
         image = ImageExport(exporters[0], nobody, nobody, nobody)
@@ -149,14 +149,13 @@ async def test_a_push_needs_a_name(bench):
         await bench.solve(DOCKERFILE, Export("image", {"push": "true"}))
 
 
-async def test_a_session_that_never_comes(bench, monkeypatch):
-    monkeypatch.setattr(bench.sessions, "get", _never)
+async def test_a_session_that_never_comes():
+    class Empty(Sessions):
+        async def get(self, id, *, patience=0.0):
+            raise Unavailable(f"no active session for {id}")
+
     with pytest.raises(Unavailable):
-        await bench.solve(DOCKERFILE, session="gone")
-
-
-async def _never(id):
-    raise Unavailable(f"no active session for {id}")
+        await Bench(Empty()).solve(DOCKERFILE, session="gone")
 
 
 async def test_a_step_that_fails_is_told_with_its_vertex(bench):

@@ -6,7 +6,7 @@ order of their addition can be carried out from front to back.
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -64,6 +64,17 @@ class Vertex(Struct, frozen=True, kw_only=True):
     ahead: AheadTar | None = None  # what is packed while files come, for those who bring them and who copy them
 
 
+class GraphLimits(NamedTuple):
+    """Limits of one graph."""
+
+    operations: int = MOST_OPERATIONS
+    inputs: int = MOST_INPUTS
+    inputs_of_one: int = MOST_INPUTS_OF_ONE
+
+
+LIMITS = GraphLimits()
+
+
 class KnownVertices:
     """All that one build has been told of, in any number of graphs. What is the same is kept once, and all of it has a
     limit: frontends ask as often as they like, and what they got is kept until the build ends."""
@@ -96,7 +107,8 @@ class KnownVertices:
 
 
 class Graph:
-    def __init__(self, files: list[SourceFile] | None = None) -> None:
+    def __init__(self, files: list[SourceFile] | None = None, limits: GraphLimits = LIMITS) -> None:
+        self._limits = limits
         self._vertices: dict[str, Vertex] = {}
         self._inputs = 0
         self.weight = 0  # about as many bytes as its operations take, if they were read and are not counted yet
@@ -132,10 +144,11 @@ class Graph:
             schemes.check_length(operation.body)
         count = len(operation.inputs)
         self._inputs += count
-        if len(self) >= MOST_OPERATIONS:
-            raise InvalidParameter(f"a build of more than {MOST_OPERATIONS} operations")
-        if count > MOST_INPUTS_OF_ONE or self._inputs > MOST_INPUTS:
-            limits = f"{MOST_INPUTS} inputs, or one of more than {MOST_INPUTS_OF_ONE}"
+        most = self._limits
+        if len(self) >= most.operations:
+            raise InvalidParameter(f"a build of more than {most.operations} operations")
+        if count > most.inputs_of_one or self._inputs > most.inputs:
+            limits = f"{most.inputs} inputs, or one of more than {most.inputs_of_one}"
             raise InvalidParameter(f"a build whose operations have more than {limits}")
         if len(shown.get("name", "")) > LONGEST_NAME:
             shown["name"] = shown["name"][:LONGEST_NAME] + "..."

@@ -5,44 +5,55 @@ refused, and so are inputs that are not there and numbers that lead nowhere.
 """
 
 import hashlib
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from husk.builder.graph import operations as ours
 from husk.builder.graph import ops, schemes
-from husk.builder.graph.graph import MOST_OPERATIONS, Definition, Graph, Location, SourceFile
+from husk.builder.graph.graph import LIMITS, MOST_OPERATIONS, Definition, Graph, GraphLimits, Location, SourceFile
 from husk.builder.graph.llb_names import CUSTOM_NAME, name_of
 from husk.builder.graph.operations import Edge, Operation
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
 # What is said of all operations together, and of one of them: each value costs the daemon something, too.
-MOST_VALUES, _MOST_OF_ALL, _MOST_OF_ONE = 500_000, 500_000, 20_000
+MOST_VALUES, _MOST_OF_ONE = 500_000, 20_000
 _NETWORKS: tuple[Literal["sandbox", "host", "none"], ...] = ("sandbox", "host", "none")
 _SHARING: tuple[Literal["shared", "private", "locked"], ...] = ("shared", "private", "locked")
 
 
-def definition(message: ops.Definition) -> Definition:
+class ReadLimits(NamedTuple):
+    """Limits of one definition: the values in all of its operations and in one of them, and those of its graph."""
+
+    values: int = MOST_VALUES
+    values_of_one: int = _MOST_OF_ONE
+    graph: GraphLimits = LIMITS
+
+
+_USUAL = ReadLimits()
+
+
+def definition(message: ops.Definition, limits: ReadLimits = _USUAL) -> Definition:
     """The graph and the edge that is wanted; no operations at all are a file system with nothing in it."""
     if not message.definition:
         return Definition(Graph(), None)
     if len(message.definition) > MOST_OPERATIONS + 1:
         raise InvalidParameter(f"a definition has {MOST_OPERATIONS} operations at most")
     found: dict[str, ops.Op] = {}
-    left = _MOST_OF_ALL
+    left = limits.values
     for data in message.definition:
-        count = ops.Op.count(data, _MOST_OF_ONE)
+        count = ops.Op.count(data, limits.values_of_one)
         left -= count
-        if count > _MOST_OF_ONE or left < 0:
-            limits = f"{_MOST_OF_ALL} values at most, and each of them {_MOST_OF_ONE}"
-            raise InvalidParameter(f"the operations of a definition have {limits}")
+        if count > limits.values_of_one or left < 0:
+            most = f"{limits.values} values at most, and each of them {limits.values_of_one}"
+            raise InvalidParameter(f"the operations of a definition have {most}")
         found[digest_of(data)] = ops.Op.decode(data, most=None)
     last = found.pop(digest_of(message.definition[-1]))
     if len(last.inputs) != 1:
         raise InvalidParameter("the last operation of a definition must have one input, the result")
     source = message.source or ops.Source()
-    graph = Graph([source_file(info) for info in source.infos])
+    graph = Graph([source_file(info) for info in source.infos], limits.graph)
     reader = _Reader(graph, found, message.metadata, source)
     for digest in found:
         reader.add(digest)

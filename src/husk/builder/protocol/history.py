@@ -10,7 +10,7 @@ The classic door writes here, too (`noted`), and nothing of connections is loade
 import asyncio
 import hashlib
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -54,6 +54,9 @@ class KeptBuilds(Protocol):
     async def remove(self, ref: str, /) -> None: ...
 
 
+InThread = Callable[..., Awaitable[dict[str, bytes]]]
+
+
 class _Build(Struct):
     record: control.BuildHistoryRecord
     done: bool = False
@@ -61,8 +64,10 @@ class _Build(Struct):
 
 
 class BuildHistory:
-    def __init__(self, kept: KeptBuilds) -> None:
+    def __init__(self, kept: KeptBuilds, in_thread: InThread = asyncio.to_thread) -> None:
+        """`in_thread` calls what takes longer."""
         self._kept = kept
+        self._in_thread = in_thread
         self._builds: dict[str, _Build] = {}
         self._listeners: set[asyncio.Queue[control.BuildHistoryEvent]] = set()
         self._tasks = Tasks()
@@ -137,7 +142,7 @@ class BuildHistory:
         if len(told) < _AT_ONCE and sum(map(progress.size, told)) < _BYTES_AT_ONCE:
             files = _attach(record, told, error, predicates)
         else:
-            files = await asyncio.to_thread(_attach, record, told, error, predicates)
+            files = await self._in_thread(_attach, record, told, error, predicates)
         build.done = True
         build.ended.set()
         self._do(self._kept.save(record.ref, {**files, RECORD: record.encode()}), "keep a build's record")

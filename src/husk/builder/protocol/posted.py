@@ -49,7 +49,8 @@ class PostedBuild(Struct, frozen=True, kw_only=True):
 
 
 class PostedBuilds:
-    def __init__(self, builder: Builder, service: Control) -> None:
+    def __init__(self, builder: Builder, service: Control, patience: float = _PATIENCE) -> None:
+        self._patience = patience
         self._builder = builder
         self._control = service
         self._uploads: dict[str, _Upload] = {}
@@ -125,7 +126,7 @@ class PostedBuilds:
             raise Conflict(f"the build {id} has got its context")
         upload.body.set_result(body)
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await upload.taken.wait()
         except TimeoutError:
             self._uploads.pop(id, None)
@@ -137,7 +138,7 @@ class PostedBuilds:
         upload = self._upload(id)
         try:
             try:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(self._patience):
                     body = await upload.body
             except TimeoutError:
                 raise InvalidParameter(f"no context has come for the build {id}") from None

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,12 +44,22 @@ TableOf = Callable[[str], Path | None]
 
 
 class Trees:
-    def __init__(self, diffs: DiffStore, nursery: Nursery, table_of: TableOf = lambda element: None) -> None:
-        """`table_of` finds the table of a diff that came by a sync (`Mirrors.table`): its files are not read again."""
+    def __init__(
+        self,
+        diffs: DiffStore,
+        nursery: Nursery,
+        table_of: TableOf = lambda element: None,
+        *,
+        at_once: int = _AT_ONCE,
+        start: Callable[[Nursery, WorkerJob], Awaitable[Worker]] = Worker.start,
+    ) -> None:
+        """`table_of` finds the table of a diff that came by a sync (`Mirrors.table`): its files are not read again.
+        `at_once` workers are at work at most; each is made by `start`."""
+        self._start = start
         self._diffs = diffs
         self._table_of = table_of
         self._nursery = nursery
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(at_once)
         # What a stack holds never changes.
         self._digests: dict[tuple[str, bytes, DigestForm], str] = {}
 
@@ -187,7 +197,7 @@ class Trees:
     async def _work(self, job: WorkerJob, data: bytes = b"") -> Answer | None:
         """Let a worker do a job, in its turn; whoever has a worker waits for nobody else's."""
         async with self._slots:
-            worker = await Worker.start(self._nursery, job)
+            worker = await self._start(self._nursery, job)
             try:
                 with contextlib.suppress(WorkerDied):  # its answer says why
                     await worker.write(data)

@@ -5,8 +5,6 @@ import pytest
 from husk.builder.dockerfile import configure, convert, parse, state
 from husk.builder.dockerfile.stages import StagePlan
 from husk.builder.dockerfile.words import WordRules
-from husk.builder.graph import graph
-from husk.errors import InvalidParameter
 from tests.support.work import lines_run
 from tests.unit.builder.dockerfile.building import AMD64, build, histories, refusal
 
@@ -98,13 +96,8 @@ def test_an_image_is_not_larger_than_registries_take(monkeypatch):
     assert told in refusal("FROM busybox\nENV " + " ".join(f"A{n}={'x' * 100_000}" for n in range(11)))
 
 
-def test_a_file_has_so_many_instructions_and_operations(monkeypatch):
-    monkeypatch.setattr(parse, "MOST_INSTRUCTIONS", 100)
-    monkeypatch.setattr(graph, "MOST_OPERATIONS", 50)
-    assert "more than 100 instructions" in refusal("FROM busybox\n" + "USER x\n" * 100)
-    with pytest.raises(InvalidParameter, match="more than 50 operations"):
-        build("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(50)))
-    assert len(build("FROM busybox\n" + "\n".join(f"RUN {n}" for n in range(49))).graph) == 50
+def test_a_file_has_so_many_instructions():
+    assert "more than 10000 instructions" in refusal("FROM busybox\n" + "USER x\n" * 10_000)
 
 
 def test_variables_keep_their_places_however_many_they_are():

@@ -1,7 +1,6 @@
 import pytest
 
-from husk.builder.graph import graph as graphs
-from husk.builder.graph.graph import Graph
+from husk.builder.graph.graph import LONGEST_NAME, Graph, GraphLimits
 from husk.builder.graph.operations import Diff, Edge, Merge, Operation, Source, digest_of
 from husk.errors import InvalidParameter
 
@@ -48,20 +47,18 @@ def test_only_what_is_needed():
     assert graph[a.digest].operation == source("a")
 
 
-def test_a_graph_has_so_many_operations_and_inputs(monkeypatch):
-    monkeypatch.setattr(graphs, "MOST_OPERATIONS", 6)
-    monkeypatch.setattr(graphs, "MOST_INPUTS", 5)
-    monkeypatch.setattr(graphs, "MOST_INPUTS_OF_ONE", 3)
-    graph = Graph()
+def test_a_graph_has_so_many_operations_and_inputs():
+    limits = GraphLimits(operations=6, inputs=5, inputs_of_one=3)
+    graph = Graph(limits=limits)
     a = graph.add(source("a"))
     with pytest.raises(InvalidParameter, match="one of more than 3"):
         graph.add(Operation(Merge(), [a] * 4))
-    graph = Graph()
+    graph = Graph(limits=limits)
     a = graph.add(source("a"))
     graph.add(Operation(Merge(), [a] * 3))
     with pytest.raises(InvalidParameter, match="more than 5 inputs"):
         graph.add(Operation(Diff(0, 1), [a] * 3))
-    graph = Graph()
+    graph = Graph(limits=limits)
     for number in range(6):
         graph.add(source(str(number)))
     graph.add(source("5"))
@@ -81,4 +78,4 @@ def test_sources_have_identifiers_of_a_length_that_somebody_means():
 def test_a_long_name_is_cut():
     graph = Graph()
     edge = graph.add(source("a"), name="x" * 100_000)
-    assert graph[edge.digest].name == "x" * graphs.LONGEST_NAME + "..."
+    assert graph[edge.digest].name == "x" * LONGEST_NAME + "..."

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.builder.graph import graph, llb_read, ops
+from husk.builder.graph import llb_read, ops
 from husk.builder.graph import operations as ours
-from husk.builder.graph.llb_read import digest_of
+from husk.builder.graph.graph import GraphLimits
+from husk.builder.graph.llb_read import ReadLimits, digest_of
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 
 SOURCE = ops.Op(source=ops.SourceOp("docker-image://x"))
@@ -145,19 +146,19 @@ def test_what_doubles_with_each_operation_stays_small() -> None:
     assert sum(len(vertex.name) for vertex in read.graph) < 200_000
 
 
-def test_there_are_not_too_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "MOST_INPUTS", 2)
+def test_there_are_not_too_many_inputs() -> None:
     merge = ops.MergeOp([ops.InputIndex(number) for number in range(3)])
     with pytest.raises(InvalidParameter, match="more than 2 inputs"):
-        llb_read.definition(defined(SOURCE, ops.Op(inputs=[ops.Input(FROM)] * 3, merge=merge)))
+        llb_read.definition(
+            defined(SOURCE, ops.Op(inputs=[ops.Input(FROM)] * 3, merge=merge)), ReadLimits(graph=GraphLimits(inputs=2))
+        )
 
 
-@pytest.mark.parametrize(("limit", "count"), [("_MOST_OF_ONE", 100), ("_MOST_OF_ALL", 150)])
-def test_there_are_not_too_many_values(limit: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "count"), [("values_of_one", 100), ("values", 150)])
+def test_there_are_not_too_many_values(limit: str, count: int) -> None:
     """Empty ones take two bytes each here, and much more in a graph."""
     process = ops.ExecOp(meta=ops.Meta(args=["x"] * count), mounts=[ops.Mount(dest="/", output=0)])
     step = ops.Op(inputs=[ops.Input(FROM)], exec=process)
     assert len(llb_read.definition(defined(SOURCE, step)).graph) == 2
-    monkeypatch.setattr(llb_read, limit, 100)
     with pytest.raises(InvalidParameter, match="values at most"):
-        llb_read.definition(defined(SOURCE, step))
+        llb_read.definition(defined(SOURCE, step), ReadLimits(**{limit: 100}))  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from husk.builder.cache.prune import Item, PrunedCache
 from husk.builder.frontend.gateway import Bridge
 from husk.builder.frontend.reading.definitions import Definitions
 from husk.builder.graph.operations import Source
+from husk.builder.jobs.containers import Hold
 from husk.builder.jobs.jobs import Job
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.messages import control
@@ -56,6 +57,7 @@ class KeptInMemory:
 
     def __init__(self) -> None:
         self.files: dict[str, dict[str, bytes]] = {}
+        self.read_files: list[str] = []
 
     async def load(self) -> list[bytes]:
         return [files["record"] for files in self.files.values()]
@@ -64,6 +66,7 @@ class KeptInMemory:
         self.files.setdefault(ref, {}).update(files)
 
     async def read(self, ref: str, file: str, /) -> bytes | None:
+        self.read_files.append(file)
         return self.files.get(ref, {}).get(file)
 
     async def remove(self, ref: str, /) -> None:
@@ -71,11 +74,11 @@ class KeptInMemory:
 
 
 class FakeBuilder:
-    def __init__(self) -> None:
+    def __init__(self, hold: Hold | None = None) -> None:
         self.sessions = Sessions()
         self.definitions = Definitions(Here())
         self.jobs = SimpleNamespace(get=self.job)
-        self.bench = Bench()
+        self.bench = Bench(hold=hold)
         self.builds: list[BuildRequest] = []
         self.questions: list[object] = []
         self.kept: Any = KeptInMemory()

@@ -8,7 +8,6 @@ from husk.builder.graph.llb_write import definition
 from husk.builder.graph.ops import Definition
 from husk.builder.jobs.results import Question
 from husk.builder.protocol.control import build_request
-from husk.builder.protocol.history import BuildHistory
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.gateway import Empty, InputsResponse, ReturnRequest
 from husk.builder.protocol.messages.source_policy import Policy, Rule
@@ -107,16 +106,8 @@ def test_old_clients_name_their_exporter_elsewhere() -> None:
     assert read.question == Question(frontend="f")
 
 
-async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_builds_that_ended_are_known_and_can_be_followed_again() -> None:
     builder = FakeBuilder()
-    read: list[str] = []
-    blob = BuildHistory.blob
-
-    async def noted(self: BuildHistory, digest: str) -> bytes | None:
-        read.append(digest)
-        return await blob(self, digest)
-
-    monkeypatch.setattr(BuildHistory, "blob", noted)
     asked = control.BuildHistoryRequest(early_exit=True)
     async with calling(builder) as client:
         request = control.SolveRequest(ref="b", definition=definition(*chain("make")).encode())
@@ -129,7 +120,7 @@ async def test_builds_that_ended_are_known_and_can_be_followed_again(monkeypatch
         assert bad.error is not None and "gopher" in bad.error.message
         again = await client.many("Status", control.StatusRequest("b"), control.StatusResponse)
         assert {vertex.name for answer in again for vertex in answer.vertexes} == {"image", "make"}
-        assert len(read) == 1, "what it told is read once"
+        assert len(builder.kept.read_files) == 1, "what it told is read once"
         gone = control.UpdateBuildHistoryRequest("b", delete=True)
         await client.control("UpdateBuildHistory", gone, control.UpdateBuildHistoryResponse)
         assert len(await client.many("ListenBuildHistory", asked, control.BuildHistoryEvent)) == 1

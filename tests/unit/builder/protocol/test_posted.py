@@ -120,8 +120,8 @@ async def test_the_context_of_another_request(posted, builder):
     assert builder.read == [b"mine"]
 
 
-async def test_a_context_for_nobody(posted, monkeypatch):
-    monkeypatch.setattr("husk.builder.protocol.posted._PATIENCE", 0.01)
+async def test_a_context_for_nobody(builder):
+    posted = PostedBuilds(builder, serving_control(builder), patience=0.01)
     with pytest.raises(NotFound, match="no build b waits"):
         await posted.upload("b", chunks())
     with pytest.raises(InvalidParameter, match="no context has come"):

@@ -51,11 +51,12 @@ class Held:
 
 
 class Bench:
-    def __init__(self, builder: FakeBuilder, client: Caller) -> None:
-        self.client = client
+    client: Caller
+
+    def __init__(self) -> None:
         self.held = Held()
         self.bodies: list[Any] = []
-        builder.bench.jobs._hold = self.hold
+        self.builder = FakeBuilder(self.hold)
 
     @asynccontextmanager
     async def hold(self, body: Any, inputs: Any, session: Any, platform: Any, granted: Any) -> Any:
@@ -86,9 +87,10 @@ class Bench:
 
 @pytest.fixture
 async def bench():
-    builder = FakeBuilder()
+    bench = Bench()
+    builder = bench.builder
     async with calling(builder) as client:
-        bench = Bench(builder, client)
+        bench.client = client
         job = await builder.bench.jobs.begin("b", None)
         ref = (await made(client)).id
         root = ops.Mount(dest="/", input=-1, result_id=ref)

@@ -167,7 +167,16 @@ async def test_an_image_that_is_here_is_asked_first(tmp_path, state):
     shelf = Shelf(tmp_path / "shelf", state)
     made = make_image([b"one layer"])
     await shelf.add(made, "team/app:1")
-    registry: Any = None
-    importer = CacheImporter(registry, shelf.store)
-    assert await importer._from_image("team/app:1") == []
-    assert await importer._from_image("team/other:1") == []
+    asked: list[str] = []
+
+    class Registry:
+        async def manifest(self, reference, auth):
+            asked.append(str(reference))
+            raise NotFound("no such image")
+
+    registry: Any = Registry()
+    nobody: Any = None
+    sources = [CacheSource("registry", {"ref": name}) for name in ("team/app:1", "team/other:1")]
+    log: Any = Log()
+    assert await CacheImporter(registry, shelf.store).read(sources, Asker(log, nobody)) == []
+    assert asked == ["docker.io/team/app:1", "docker.io/team/other:1"], "neither has a cache in it"

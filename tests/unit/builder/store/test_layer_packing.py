@@ -50,17 +50,18 @@ async def test_zstd_and_back(blobs):
     assert gzip.decompress(await packed(blobs, body, Compression("gzip"), compressed=True)) == DATA
 
 
-async def test_it_is_made_once_while_it_is_there(blobs, monkeypatch):
+async def test_it_is_made_once_while_it_is_there(tmp_path):
+    made: list[Path] = []
+
+    class Noting(BlobStore):
+        def make_temporary(self):
+            made.append(super().make_temporary())
+            return made[-1]
+
+    blobs = Noting.open(tmp_path / "blobs")
     packer = LayerPacker(blobs)
-    made: list[object] = []
-    make = packer._make
-
-    async def counted(key, compressed):
-        made.append(key)
-        return await make(key, compressed)
-
-    monkeypatch.setattr(packer, "_make", counted)
     blob = await blobs.put(DATA)
+    made.clear()
 
     async def pack():
         return await packer.pack(blob, False, Compression(), lambda digest: None)

@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 
 from husk.builder.store.file_actions import Selection
-from husk.builder.store.trees import _AT_ONCE, Trees
+from husk.builder.store.trees import Trees
 from husk.storage.workers.answers import Digests
+
+AT_ONCE = 4
 
 
 class Crew:
@@ -26,7 +28,7 @@ class Crew:
         self.now += 1
         self.all += 1
         self.most = max(self.most, self.now)
-        if self.now == _AT_ONCE:
+        if self.now == AT_ONCE:
             self.full.set()
         return self
 
@@ -42,30 +44,28 @@ class Crew:
 
 
 @pytest.fixture
-async def crew(monkeypatch: pytest.MonkeyPatch) -> Crew:
-    crew = Crew()
-    monkeypatch.setattr("husk.builder.store.trees.Worker", crew)
-    return crew
+async def crew() -> Crew:
+    return Crew()
 
 
-def trees() -> Trees:
+def trees(crew: Any) -> Trees:
     @asynccontextmanager
     async def held(stack: str) -> AsyncIterator[None]:
         yield
 
     directories = SimpleNamespace(view=Path("/view"), empty=Path("/empty"))
     diffs = SimpleNamespace(held=held, directories=directories, lower=lambda stack: [stack])
-    return Trees(cast(Any, diffs), cast(Any, None))
+    return Trees(cast(Any, diffs), cast(Any, None), at_once=AT_ONCE, start=crew.start)
 
 
 async def test_a_thousand_operations_have_a_few_workers_at_a_time(crew: Crew) -> None:
-    forest = trees()
+    forest = trees(crew)
     async with asyncio.TaskGroup() as group, asyncio.timeout(20):
         asked = [group.create_task(forest.digest(f"stack{number}", [Selection(path="/")])) for number in range(1000)]
         await crew.full.wait()
         for _ in range(10):
             await asyncio.sleep(0)
-        assert crew.now == crew.all == _AT_ONCE
+        assert crew.now == crew.all == AT_ONCE
         # Those at work and those that wait may go at any time: the others have their turn.
         for task in (*asked[:2], *asked[500:600]):
             task.cancel()
@@ -73,4 +73,4 @@ async def test_a_thousand_operations_have_a_few_workers_at_a_time(crew: Crew) ->
         for task in asked:
             with suppress(asyncio.CancelledError):
                 await task
-    assert (crew.most, crew.now, crew.all) == (_AT_ONCE, 0, 900)
+    assert (crew.most, crew.now, crew.all) == (AT_ONCE, 0, 900)

@@ -47,8 +47,9 @@ class Sources(Protocol):
 
 
 class Dockerfiles:
-    def __init__(self, parsers: Parsers) -> None:
+    def __init__(self, parsers: Parsers, most_weight: int = MOST_WEIGHT) -> None:
         self._parsers = parsers
+        self._most_weight = most_weight
 
     def expect(self) -> None:
         """One will come soon."""
@@ -58,14 +59,15 @@ class Dockerfiles:
     async def open(self, text: bytes, ignored: bytes = b"") -> AsyncIterator["OpenDockerfile"]:
         """The file, and what is left out of its context, in a worker that ends with the block."""
         async with self._parsers.begin(MODULE) as parser:
-            file = OpenDockerfile(parser)
+            file = OpenDockerfile(parser, self._most_weight)
             await file.open(text, ignored)
             yield file
 
 
 class OpenDockerfile:
-    def __init__(self, parser: Parser) -> None:
+    def __init__(self, parser: Parser, most_weight: int) -> None:
         self._parser = parser
+        self._most_weight = most_weight
         self._patterns: list[str] = []
         self._weight = 0
         self._complaint = ""
@@ -122,8 +124,9 @@ class OpenDockerfile:
                             self._weight += len(piece)
                         elif graph is not None:
                             self._weight += graphs.add(graph, piece)
-                        if self._weight > MOST_WEIGHT:
-                            raise InvalidParameter(f"what is made of it takes more than {MOST_WEIGHT >> 20} MiB")
+                        if self._weight > self._most_weight:
+                            limit = f"{self._most_weight >> 20} MiB"
+                            raise InvalidParameter(f"what is made of it takes more than {limit}")
                 except msgspec.DecodeError:
                     raise SystemFault(NO_ANSWER) from None
             match answer:

@@ -43,8 +43,16 @@ Foreseen = Callable[[os.stat_result], os.stat_result]
 class LayerTar:
     """Of one copy, of a file or a directory, into what is otherwise empty. Paths are those in the layer."""
 
-    def __init__(self, file: io.FileIO, lead: bytes | None = None) -> None:
-        """If the tar of a directory begins with `lead`, `heads` tells it in the end, and it is not written."""
+    def __init__(
+        self,
+        file: io.FileIO,
+        lead: bytes | None = None,
+        many_files: int = _MANY_FILES,
+        many_bytes: int = _MANY_BYTES,
+    ) -> None:
+        """If the tar of a directory begins with `lead`, `heads` tells it in the end, and it is not written. A second
+        process writes the tar of a directory with many files or bytes."""
+        self._many = many_files, many_bytes
         self._file = file
         self._lead_elsewhere = lead
         self.heads = ""
@@ -120,7 +128,7 @@ class LayerTar:
             return
         with contextlib.ExitStack() as stack:
             aside = None
-            if _much(source):
+            if _is_much(source, *self._many):
                 aside = stack.enter_context(Aside(lambda: self._told_tree(path, source, foreseen)))
             yield
             if self._members is None:
@@ -275,12 +283,12 @@ def _both(source: int, target: int) -> Iterator[bytes]:
         yield piece
 
 
-def _much(directory: int) -> bool:
+def _is_much(directory: int, many_files: int, many_bytes: int) -> bool:
     """Tell if there is much in a directory: many files, or many bytes."""
     size = 0
     for count, found in enumerate(walk(directory), 1):
         size += found.status.st_size if stat.S_ISREG(found.status.st_mode) else 0
-        if count >= _MANY_FILES or size >= _MANY_BYTES:
+        if count >= many_files or size >= many_bytes:
             return True
     return False
 

@@ -6,9 +6,7 @@ it from there. All places in the tar follow from the files' sizes: two processes
 each writes the tar of what it has copied to where that belongs.
 """
 
-import contextlib
 import errno
-import fcntl
 import itertools
 import mmap
 import os
@@ -16,11 +14,9 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from husk.builder.store.sync_table import NO_PLACE, Brief, Listed
-from husk.builder.store.workers.aside import Aside
 from husk.builder.store.workers.file_data import copy_range
+from husk.builder.store.workers.shared_work import share
 from husk.kernel.trees import walk
 from husk.storage.tar.entry import BLOCK, DIRECTORY, SYMLINK, padding
 from husk.storage.tar.header import TarMember, any_header, file_header
@@ -33,17 +29,28 @@ _KINDS = frozenset((stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK))
 _LONGEST_PATH = 4000
 # What a plain header has room for: owners, bytes, and nanoseconds.
 _MOST, _LARGEST, _LATEST = 8**7, 8**11, (8**11 - 1) * _SECOND
-# From so many on, and if they are no larger on the average, it is worth it.
-_MANY = 200
-_SMALL_MEAN = 64 << 10
-# So many files are done at once by one process; what is larger than this is never in memory as a whole.
-_PIECE = 64
+# What is larger than this is never in memory as a whole.
 _LARGE = 1 << 20
 
 Seen = Callable[[Brief], Brief]
 """What the copy of a file looks like that looks like this."""
 
 Former = bytes | mmap.mmap
+
+
+class CopyMeasures(NamedTuple):
+    """Measures by which a tree is copied in this way, and how."""
+
+    #: From so many files on, and if they are no larger on the average, it is worth it.
+    many: int = 200
+    small_mean: int = 64 << 10
+    #: So many files are done at once by one process.
+    piece: int = 64
+    #: Processors that may work on it; 0 for all that this process may use.
+    processors: int = 0
+
+
+MEASURES = CopyMeasures()
 
 
 class WantedCopy(NamedTuple):
@@ -54,12 +61,6 @@ class WantedCopy(NamedTuple):
     seen: Seen | None
     leads_to: Callable[[bytes], bytes]
     former: Former = b""
-
-
-class _Fault(NamedTuple):
-    number: int
-    what: str = ""
-    path: bytes = b""
 
 
 class _File(NamedTuple):
@@ -79,7 +80,8 @@ class _File(NamedTuple):
 class ListedTree:
     """A tree that can be copied in this way (`list_tree`). `size` is that of its part of a tar."""
 
-    def __init__(self, files: Sequence[_File], top: str, former: Former) -> None:
+    def __init__(self, files: Sequence[_File], top: str, former: Former, measures: CopyMeasures) -> None:
+        self._measures = measures
         self._files = files
         self._top = top
         self._former = former
@@ -100,21 +102,22 @@ class ListedTree:
         directories = [file for file in self._files if stat.S_ISDIR(file.look.mode)]
         for file in directories:
             os.mkdir(file.path, file.look.mode & 0o777, dir_fd=target)
-        pieces = [self._files[start : start + _PIECE] for start in range(0, len(self._files), _PIECE)]
-        _shared(len(pieces), lambda number: work.copy(pieces[number]))
+        size, processors = self._measures.piece, self._measures.processors
+        pieces = [self._files[start : start + size] for start in range(0, len(self._files), size)]
+        share(len(pieces), lambda number: work.copy(pieces[number]), processors)
         for file in reversed(directories):
             work.finish_directory(file)
 
 
-def is_much(directory: int) -> bool:
+def is_much(directory: int, many: int = MEASURES.many) -> bool:
     """Tell if so much is in an open directory that it is worth reading a table, which may be of much more."""
-    return sum(1 for _ in itertools.islice(walk(directory), _MANY)) == _MANY
+    return sum(1 for _ in itertools.islice(walk(directory), many)) == many
 
 
-def list_tree(found: Listed, wanted: WantedCopy) -> ListedTree | None:
+def list_tree(found: Listed, wanted: WantedCopy, measures: CopyMeasures = MEASURES) -> ListedTree | None:
     """None if it is so little, or so much, that it is not worth it, or not simple."""
     sizes = [brief.size for brief in found.briefs if stat.S_ISREG(brief.mode)]
-    if len(found.paths) < _MANY or sum(sizes) > len(sizes) * _SMALL_MEAN or min(sizes, default=0) < 0:
+    if len(found.paths) < measures.many or sum(sizes) > len(sizes) * measures.small_mean or min(sizes, default=0) < 0:
         return None
     files: list[_File] = []
     at, runs = 0, _Runs(wanted.former, wanted.top)
@@ -138,7 +141,7 @@ def list_tree(found: Listed, wanted: WantedCopy) -> ListedTree | None:
     former = wanted.former
     if not runs.are_there():
         files, former = [file._replace(before=NO_PLACE) for file in files], b""
-    return ListedTree(files, wanted.top, former)
+    return ListedTree(files, wanted.top, former, measures)
 
 
 class _Runs:
@@ -292,44 +295,6 @@ class _Copying:
             while left:
                 written = os.pwrite(self._tar, left, at)
                 left, at = left[written:], at + written
-
-
-def _shared(count: int, work: Callable[[int], None]) -> None:
-    """Call `work` for each number: two processes do, each of which takes the next one when it is done with one."""
-    with open(os.memfd_create("pieces", os.MFD_CLOEXEC), "w+b", buffering=0) as numbers:
-        # Both have one position in it.
-        numbers.write(b"".join(number.to_bytes(4, "big") for number in range(count)))
-        numbers.seek(0)
-
-        def following() -> bytes:
-            # Without this both may get the same: the kernel looks after the position in files with a name alone.
-            fcntl.lockf(numbers, fcntl.LOCK_EX)
-            try:
-                return os.read(numbers.fileno(), 4)
-            finally:
-                fcntl.lockf(numbers, fcntl.LOCK_UN)
-
-        def take() -> bytes:
-            while number := following():
-                work(int.from_bytes(number, "big"))
-            return b""
-
-        def take_aside() -> bytes:
-            try:
-                return take()
-            except OSError as error:
-                path = os.fsencode(error.filename or b"")
-                return msgspec.msgpack.encode(_Fault(error.errno or errno.EIO, error.strerror or str(error), path))
-
-        with contextlib.ExitStack() as stack:
-            aside = None
-            if count > 1 and len(os.sched_getaffinity(0)) > 1:
-                with contextlib.suppress(BlockingIOError):  # the host has no process left
-                    aside = stack.enter_context(Aside(take_aside))
-            take()
-            if aside is not None and (answer := aside.answer()) != b"":
-                fault = msgspec.msgpack.decode(answer, type=_Fault) if answer else _Fault(errno.EIO, "a process died")
-                raise OSError(fault.number, fault.what, os.fsdecode(fault.path))
 
 
 def _has_plain_head(name: bytes, look: Brief) -> bool:

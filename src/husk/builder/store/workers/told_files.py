@@ -64,8 +64,11 @@ class ToldFiles:
                 write_packed(self._file, every, PackedTree(blob, self._boot, key))
 
 
-def open_told(table: str, blobs: str) -> ToldFiles | None:
-    """None where there is no table, or none any more. `blobs` is the directory of all blobs."""
+def open_told(table: str, blobs: str, boot_id: Path = _BOOT) -> ToldFiles | None:
+    """None where there is no table, or none any more.
+
+    `blobs` is the directory of all blobs, `boot_id` a file that names this start of the host.
+    """
     if not table:
         return None
     try:
@@ -73,7 +76,7 @@ def open_told(table: str, blobs: str) -> ToldFiles | None:
     except FileNotFoundError:
         return None
     fcntl.flock(file, fcntl.LOCK_SH)
-    boot = _boot()
+    boot = _boot(boot_id)
     packed = read_packed(file)
     if packed is None or not boot or packed.boot != boot or not blobs:
         return ToldFiles(file, boot)
@@ -84,9 +87,9 @@ def open_told(table: str, blobs: str) -> ToldFiles | None:
         return ToldFiles(file, boot)  # it is not needed: the files are there
 
 
-def _boot() -> str:
+def _boot(file: Path) -> str:
     """Return the name of this start of the host, which no other start has; nothing where it is not told."""
     try:
-        return _BOOT.read_text().strip()
+        return file.read_text().strip()
     except OSError:
         return ""

@@ -47,7 +47,7 @@ def read(tree: RootedTree, path: str, most: int, offset: int = 0) -> Answer:
         return FileContent(file.read(most))
 
 
-def look(tree: RootedTree, path: str, *, inside: bool) -> Answer:
+def look(tree: RootedTree, path: str, *, inside: bool, most: int = _MOST_ENTRIES) -> Answer:
     """Look at what a path leads to in the end, or at what is in a directory: there links are links."""
     try:
         found = tree.resolve(path)
@@ -59,17 +59,17 @@ def look(tree: RootedTree, path: str, *, inside: bool) -> Answer:
         if not stat.S_ISDIR(status.st_mode):
             return Invalid(f"{path} is not a directory")
         with tree.directory(found) as directory:
-            return _inside(path, directory)
+            return _inside(path, directory, most)
     except NotADirectoryError:
         return Missing(path)
     except ActionFailed as error:
         return Invalid(str(error))
 
 
-def _inside(path: str, directory: int) -> Answer:
+def _inside(path: str, directory: int, most: int) -> Answer:
     names = sorted(os.listdir(directory))
-    if len(names) > _MOST_ENTRIES:
-        return Invalid(f"{path} has more than {_MOST_ENTRIES} files")
+    if len(names) > most:
+        return Invalid(f"{path} has more than {most} files")
     entries = []
     for name in names:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)

@@ -40,7 +40,7 @@ async def test_a_worker_that_says_what_is_no_answer(cut: int, piece: bytes) -> N
     good = [bytes(one) for one in Answerer().turn(llb_write.definition(*chain("a")).encode())]
     parsers: Any = Saying([*good[:cut], *([piece] if piece else [])])
     if cut == 1 and not piece:
-        parsers._pieces.append(good[1])  # an operation that is not the last one
+        parsers.pieces.append(good[1])  # an operation that is not the last one
     with pytest.raises(HuskError):
         await Definitions(parsers).read(b"x")
 
@@ -48,12 +48,12 @@ async def test_a_worker_that_says_what_is_no_answer(cut: int, piece: bytes) -> N
 class Saying(Here):
     def __init__(self, pieces: list[bytes]) -> None:
         super().__init__()
-        self._pieces = pieces
+        self.pieces = pieces
 
     @asynccontextmanager
     async def begin(self, module: str) -> AsyncIterator[Any]:
         yield self
 
     async def ask(self, question: bytes, /) -> AsyncGenerator[bytes, None]:
-        for piece in self._pieces:
+        for piece in self.pieces:
             yield piece

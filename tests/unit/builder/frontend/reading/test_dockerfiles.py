@@ -51,10 +51,9 @@ async def test_a_file_is_open_for_as_long_as_somebody_asks():
     assert parsers.open == 0
 
 
-async def test_what_is_made_of_one_file_has_an_end_for_all_its_platforms_together(monkeypatch):
+async def test_what_is_made_of_one_file_has_an_end_for_all_its_platforms_together():
     text = b"FROM scratch\nENV " + b" ".join(b"V%d=" % number for number in range(1000)) + b"\nRUN x\n"
-    monkeypatch.setattr(dockerfiles, "MOST_WEIGHT", 1 << 20)
-    async with Dockerfiles(Here()).open(text) as file:
+    async with Dockerfiles(Here(), most_weight=1 << 20).open(text) as file:
         made = await file.convert(Options(), CONTEXT, SOURCES, FILE)
         assert made.graph.weight > 1000 * 50
         with pytest.raises(InvalidParameter, match="takes more than 1 MiB"):

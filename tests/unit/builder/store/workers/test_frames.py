@@ -1,7 +1,6 @@
 import pytest
 
-from husk.builder.store.workers import frames
-from husk.builder.store.workers.frames import END, BadFrame, FramePieces, frame
+from husk.builder.store.workers.frames import END, LARGEST, BadFrame, FramePieces, frame
 
 
 def test_pieces_come_out_as_they_went_in_however_they_were_cut():
@@ -24,13 +23,12 @@ def test_whoever_stops_in_the_middle_goes_on_there():
     assert list(read.pieces()) == [b"two"]
 
 
-def test_none_is_too_large(monkeypatch):
-    monkeypatch.setattr(frames, "LARGEST", 3)
+def test_none_is_too_large():
     with pytest.raises(BadFrame):
-        frame(b"1234")
+        frame(bytes(LARGEST + 1))
     with pytest.raises(BadFrame):
         frame(b"")
     read = FramePieces()
-    read.feed(b"\4\0\0\0")
+    read.feed((LARGEST + 1).to_bytes(4, "little"))
     with pytest.raises(BadFrame):
         list(read.pieces())

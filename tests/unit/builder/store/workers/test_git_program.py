@@ -1,6 +1,5 @@
 """Commands to git, and the reading of its output."""
 
-import subprocess
 import sys
 
 import pytest
@@ -54,23 +53,19 @@ def test_passwords_are_not_told(text, remote, shown):
 class Programs:
     """Puts a program of ours in git's place."""
 
-    def __init__(self, monkeypatch, tmp_path):
-        self._popen = subprocess.Popen
-        self._code = ""
-        monkeypatch.setattr(subprocess, "Popen", self._start)
-        self._here = tmp_path
-
-    def _start(self, command, **more):
-        return self._popen([sys.executable, "-c", self._code], **{**more, "cwd": self._here})
+    def __init__(self, directory):
+        self._here = directory
 
     def run(self, code, patience=20.0):
-        self._code = code
-        return Git({}, patience=patience).run("fetch")
+        program = self._here / "git"
+        program.write_text(f"#!{sys.executable}\n{code}\n")
+        program.chmod(0o755)
+        return Git({"PATH": str(self._here)}, tree=str(self._here), patience=patience).run("fetch")
 
 
 @pytest.fixture
-def programs(monkeypatch, tmp_path):
-    return Programs(monkeypatch, tmp_path)
+def programs(tmp_path):
+    return Programs(tmp_path)
 
 
 def test_what_it_writes_and_what_it_complains_about(programs):

@@ -3,14 +3,16 @@
 What overlayfs adds is tested with real builds.
 """
 
+import io
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from husk.builder.store.workers import layer_tar
 from husk.builder.store.workers.copy_look import CopyLook
 from husk.builder.store.workers.copying import TreeCopier
 from husk.builder.store.workers.diff_blob import write_blob
@@ -18,19 +20,23 @@ from husk.builder.store.workers.layer_tar import LayerTar, foresee
 from husk.builder.store.workers.rooted_tree import RootedTree
 from husk.storage.workers.parts import Blob
 
-Trees = tuple[Path, Path]
+
+class Trees(NamedTuple):
+    """Where files are copied from and to, and the tar of what is copied."""
+
+    source: Path
+    target: Path
+    tar: Callable[[io.FileIO], LayerTar]
 
 
-@pytest.fixture(params=["by the same process", "by another process"], autouse=True)
-def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer of a directory's tar, of which there is little here."""
-    few = request.param == "by another process"
-    monkeypatch.setattr(layer_tar, "_MANY_FILES", 1 if few else 1 << 30)
-    monkeypatch.setattr(layer_tar, "_MANY_BYTES", 1 << 40)
+@pytest.fixture(params=["by the same process", "by another process"])
+def many(request: pytest.FixtureRequest) -> int:
+    """How many files are many: there are few here."""
+    return 1 if request.param == "by another process" else 1 << 30
 
 
 @pytest.fixture
-def trees(tmp_path: Path) -> Trees:
+def trees(tmp_path: Path, many: int) -> Trees:
     source, target = tmp_path / "source", tmp_path / "target"
     (source / "d/e").mkdir(parents=True)
     (source / "d/file").write_text("text")
@@ -44,18 +50,18 @@ def trees(tmp_path: Path) -> Trees:
     os.utime(source / "d/file", ns=(0, 1_700_000_000_999_999_999))
     os.utime(source / "d/e", (1, 1))
     target.mkdir()
-    return source, target
+    return Trees(source, target, partial(LayerTar, many_files=many, many_bytes=1 << 40))
 
 
 def copied(trees: Trees, source: str = "", target: str = "", mode: int | None = None) -> tuple[Blob | None, Blob]:
     """Return what was written while copying, and what is written afterwards."""
-    here, there = trees
+    here, there, tar_of = trees
     tree = RootedTree(str(there), str(there))
     above = target.rpartition("/")[0]
     tree.make_directories(above, 0o755, None, None)
     blob_file = there.parent / "blob"
     with blob_file.open("w+b", buffering=0) as file:
-        tar = LayerTar(file)
+        tar = tar_of(file)
         tar.begin(tree.on_disk)
         look = CopyLook((os.getuid(), os.getgid()), mode)
         TreeCopier(RootedTree(str(here)), tree, look, tar=tar).copy(source, target)
@@ -132,10 +138,10 @@ def test_a_directory_that_hands_on_its_group(trees: Trees):
 
 def test_another_owner_and_symbolic_modes(trees: Trees):
     """A link has the mode of all links."""
-    here, there = trees
+    here, there, tar_of = trees
     tree = RootedTree(str(there), str(there))
     with (there.parent / "blob").open("w+b", buffering=0) as file:
-        tar = LayerTar(file)
+        tar = tar_of(file)
         tar.begin(tree.on_disk)
         look = CopyLook((os.getuid(), os.getgid()), symbolic_mode="go-rwx")
         TreeCopier(RootedTree(str(here)), tree, look, tar=tar).copy("", "new")
@@ -145,10 +151,10 @@ def test_another_owner_and_symbolic_modes(trees: Trees):
 
 
 def test_a_directory_that_does_not_become_what_was_said(trees: Trees):
-    here, there = trees
+    here, there, tar_of = trees
     tree = RootedTree(str(there), str(there))
     with (there.parent / "blob").open("w+b", buffering=0) as file:
-        tar = LayerTar(file)
+        tar = tar_of(file)
         tar.begin(tree.on_disk)
         TreeCopier(RootedTree(str(here)), tree, CopyLook((os.getuid(), os.getgid())), tar=tar).copy("", "a")
         (there / "a").chmod(0o711)

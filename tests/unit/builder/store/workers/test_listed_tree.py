@@ -3,36 +3,35 @@
 import errno
 import os
 import stat
-import struct
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from husk.builder.store.sync_table import NO_PLACE, Brief, Listed
-from husk.builder.store.workers import listed_tree
 from husk.builder.store.workers.copy_look import CopyLook
-from husk.builder.store.workers.listed_tree import ListedTree, WantedCopy, is_much, list_tree
+from husk.builder.store.workers.listed_tree import CopyMeasures, ListedTree, WantedCopy, is_much, list_tree
 from husk.kernel.trees import walk
 from husk.storage.tar.members import TarWriter
 
 ROOT = os.getuid() == 0
 
 
+FEW = CopyMeasures(many=1, small_mean=1 << 30, piece=4)
+
+
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(listed_tree, "_MANY", 1)
-    monkeypatch.setattr(listed_tree, "_PIECE", 4)
-    monkeypatch.setattr(listed_tree, "_SMALL_MEAN", 1 << 30)
+def unmasked() -> Iterator[None]:
     mask = os.umask(0)
     yield
     os.umask(mask)
 
 
-@pytest.fixture(params=["one process", "two processes"], autouse=True)
-def processors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0} if request.param == "one process" else {0, 1})
+@pytest.fixture(params=["one process", "two processes"])
+def copied(request: pytest.FixtureRequest) -> "partial[Copied]":
+    return partial(Copied, processors=1 if request.param == "one process" else 2)
 
 
 @pytest.fixture
@@ -75,13 +74,20 @@ def listed(top: Path, places: dict[bytes, int] | None = None) -> Listed:
 
 class Copied:
     def __init__(
-        self, source: Path, top: str, found: Listed, look: CopyLook | None = None, former: bytes = b""
+        self,
+        source: Path,
+        top: str,
+        found: Listed,
+        look: CopyLook | None = None,
+        former: bytes = b"",
+        processors: int = 2,
     ) -> None:
         self.target = Path(os.path.normpath(source / f"../target{len(list(source.parent.glob('target*')))}"))
         self.target.mkdir()
         here = os.open(source, os.O_RDONLY)
         seen = look.seen if look else None
-        tree = list_tree(found, WantedCopy(top, seen, lambda link: os.readlink(link, dir_fd=here), former))
+        wanted = WantedCopy(top, seen, lambda link: os.readlink(link, dir_fd=here), former)
+        tree = list_tree(found, wanted, FEW._replace(processors=processors))
         assert tree is not None
         self.tree: ListedTree = tree
         there, tar = os.open(self.target, os.O_RDONLY), os.memfd_create("tar")
@@ -127,24 +133,24 @@ def packed(top: Path, prefix: str) -> bytes:
 
 
 @pytest.mark.parametrize("top", ["", "context", "a/\u00e4"])
-def test_copies_and_their_tar(source: Path, top: str):
-    copied = Copied(source, top, listed(source))
-    assert copied.looks() == looks(source)
-    assert copied.tar == packed(source, f"{top}/" if top else "")
-    assert copied.tree.bytes == sum(path.lstat().st_size for path in source.rglob("*") if path.is_file())
+def test_copies_and_their_tar(source: Path, top: str, copied: "partial[Copied]"):
+    made = copied(source, top, listed(source))
+    assert made.looks() == looks(source)
+    assert made.tar == packed(source, f"{top}/" if top else "")
+    assert made.tree.bytes == sum(path.lstat().st_size for path in source.rglob("*") if path.is_file())
 
 
 @pytest.mark.skipif(not ROOT, reason="owners are given by root")
-def test_another_look(source: Path):
-    copied = Copied(source, "x", listed(source), CopyLook(owner=(5, 6), mode=0o750, time=10**9))
-    for _, brief, _ in copied.looks():  # type: ignore[misc]
+def test_another_look(source: Path, copied: "partial[Copied]"):
+    made = copied(source, "x", listed(source), CopyLook(owner=(5, 6), mode=0o750, time=10**9))
+    for _, brief, _ in made.looks():  # type: ignore[misc]
         assert (brief.uid, brief.gid, brief.mtime) == (5, 6, 10**9)  # type: ignore[has-type]
         assert stat.S_ISLNK(brief.mode) or stat.S_IMODE(brief.mode) == 0o750  # type: ignore[has-type]
-    assert copied.tar == packed(copied.target, "x/")
+    assert made.tar == packed(made.target, "x/")
 
 
-def test_what_is_in_the_former_tar_is_not_opened(source: Path):
-    first = Copied(source, "x", listed(source))
+def test_what_is_in_the_former_tar_is_not_opened(source: Path, copied: "partial[Copied]"):
+    first = copied(source, "x", listed(source))
     former = b"lead" + first.tar
     places = dict(zip(listed(source).paths, first.tree.places(4), strict=True))
     for name in ("3", "29"):
@@ -156,7 +162,7 @@ def test_what_is_in_the_former_tar_is_not_opened(source: Path):
     expected, found = looks(source), listed(source, places)
     tar = packed(source, "x/")
     (source / "d/20").write_bytes(b"never read")
-    again = Copied(source, "x", found, former=former)
+    again = copied(source, "x", found, former=former)
     assert again.looks() == expected
     assert again.tar == tar
 
@@ -170,17 +176,19 @@ def _moved(former: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("change", [_shorter, _moved])
-def test_a_former_tar_that_is_another_one_is_left_alone(source: Path, change: Callable[[bytes], bytes]):
-    first = Copied(source, "x", listed(source))
+def test_a_former_tar_that_is_another_one_is_left_alone(
+    source: Path, change: Callable[[bytes], bytes], copied: "partial[Copied]"
+):
+    first = copied(source, "x", listed(source))
     places = dict(zip(listed(source).paths, first.tree.places(0), strict=True))
-    again = Copied(source, "x", listed(source, places), former=change(first.tar))
+    again = copied(source, "x", listed(source, places), former=change(first.tar))
     assert again.looks() == looks(source)
     assert again.tar == first.tar
 
 
 def test_without_a_tar(source: Path, tmp_path: Path):
     tree = list_tree(
-        listed(source), WantedCopy("", None, lambda link: os.readlink(source / os.fsdecode(link)).encode())
+        listed(source), WantedCopy("", None, lambda link: os.readlink(source / os.fsdecode(link)).encode()), FEW
     )
     assert tree is not None
     target = tmp_path / "without"
@@ -192,12 +200,10 @@ def test_without_a_tar(source: Path, tmp_path: Path):
     assert looks(target) == looks(source)
 
 
-def test_how_much_there_is_in_a_directory(source: Path, monkeypatch: pytest.MonkeyPatch):
+def test_how_much_there_is_in_a_directory(source: Path):
     there, fd = len(listed(source).paths), os.open(source, os.O_RDONLY)
-    monkeypatch.setattr(listed_tree, "_MANY", there)
-    assert is_much(fd)
-    monkeypatch.setattr(listed_tree, "_MANY", there + 1)
-    assert not is_much(fd)
+    assert is_much(fd, there)
+    assert not is_much(fd, there + 1)
     os.close(fd)
 
 
@@ -217,20 +223,19 @@ def one(mode: int, size: int = 1, path: bytes = b"a") -> Listed:
     ids=["pipe", "negative", "large", "long", "nothing"],
 )
 def test_what_is_left_to_others(found: Listed):
-    assert list_tree(found, WantedCopy("", None, lambda link: b"")) is None
+    assert list_tree(found, WantedCopy("", None, lambda link: b""), FEW) is None
 
 
 @pytest.mark.parametrize("name", ["d/0", "d/large", "d/9"])
-def test_a_file_that_is_not_what_was_told(source: Path, name: str):
+def test_a_file_that_is_not_what_was_told(source: Path, name: str, copied: "partial[Copied]"):
     found = listed(source)
     (source / name).write_bytes(b"123")
     with pytest.raises(OSError, match="is not what was received") as raised:
-        Copied(source, "", found)
+        copied(source, "", found)
     assert raised.value.errno == errno.EIO
 
 
 def test_a_second_process_that_cannot_go_on_is_heard(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     me, real, failed = os.getpid(), os.symlink, tmp_path / "failed"
     for number in range(30):  # each piece has a link
         (source / f"d/{number}").unlink()
@@ -248,16 +253,3 @@ def test_a_second_process_that_cannot_go_on_is_heard(source: Path, tmp_path: Pat
     monkeypatch.setattr(os, "symlink", full)
     with pytest.raises(OSError, match="No space left"):
         Copied(source, "", listed(source))
-
-
-def test_two_processes_do_each_piece_once(tmp_path: Path):
-    count = 100_000
-    done = os.open(tmp_path / "done", os.O_RDWR | os.O_CREAT | os.O_APPEND)
-
-    def work(number: int) -> None:
-        os.write(done, number.to_bytes(4, "big"))
-
-    listed_tree._shared(count, work)
-    numbers = (tmp_path / "done").read_bytes()
-    os.close(done)
-    assert sorted(struct.unpack(f">{len(numbers) // 4}I", numbers)) == list(range(count))
