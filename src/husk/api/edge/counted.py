@@ -49,7 +49,7 @@ class CountedEdge(ApiEdge):
             return super().handle(request)
         begun = perf_counter()
         answer = ApiEdge.handle(self, request)
-        place = self._places.get((request.method, request.raw_path)) or self._locate(request)
+        place = self._places.get(request.method, request.raw_path) or self._locate(request)
         route = place[1].pattern if type(place) is tuple else ""
         if type(answer) is Response:
             # What nearly all answers are: nobody saw it in flight.

@@ -20,17 +20,19 @@ _KEEPALIVE_SECONDS = 15
 USUAL_GROUP = "docker"
 
 
-def listen(host: str, group: str, loopback_only: bool = False, flag: str = "-H") -> list[tuple[socket.socket, str]]:
+def listen(
+    host: str, group: str, loopback_only: bool = False, flag: str = "-H", usual_group: str = USUAL_GROUP
+) -> list[tuple[socket.socket, str]]:
     """The sockets of one host as it is written in the settings, each with the address that clients use.
 
     With `loopback_only` a TCP socket of systemd that others reach is refused; what is named in the settings has been
-    judged with them. `flag` is where another address can be chosen.
+    judged with them. `flag` is where another address can be chosen. A host need not have the usual group.
     """
     scheme, separator, rest = host.partition("://")
     if scheme == "unix" and rest.startswith("/"):
         if (descriptor := _held(rest, os.environ)) is not None:
             return [_adopted(descriptor)]
-        return [(_listen_unix(Path(rest), group), host)]
+        return [(_listen_unix(Path(rest), group, usual_group), host)]
     if scheme == "tcp":
         return [_listen_tcp(host, rest, flag)]
     if scheme == "fd" and separator:
@@ -94,7 +96,7 @@ def _adopted(descriptor: int) -> tuple[socket.socket, str]:
     return listener, f"tcp://{f'[{name[0]}]' if ':' in name[0] else name[0]}:{name[1]}"
 
 
-def _listen_unix(path: Path, group: str) -> socket.socket:
+def _listen_unix(path: Path, group: str, usual: str) -> socket.socket:
     """A socket at `path`, for root and the group; the socket of a dead daemon is replaced, a live one is not."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +116,7 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
     try:
         # Nobody may connect before mode and group are set: a socket takes connections only after listen().
         listener.bind(str(path))
-        if group and (number := _group_number(group)) is not None:
+        if group and (number := _group_number(group, usual)) is not None:
             os.chown(path, -1, number)
         path.chmod(0o660)
     except OSError as error:
@@ -127,14 +129,14 @@ def _listen_unix(path: Path, group: str) -> socket.socket:
     return listener
 
 
-def _group_number(group: str) -> int | None:
+def _group_number(group: str, usual: str) -> int | None:
     """None if it is the usual one, which a host need not have: then the socket is root's alone, as with dockerd."""
     if (number := read_number(group, most=_HIGHEST_GROUP)) is not None:
         return number
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        if group == USUAL_GROUP:
+        if group == usual:
             return None
         raise InvalidParameter(
             f"there is no group {group} on this host: make it (groupadd {group}), or name another with --group"

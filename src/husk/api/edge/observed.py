@@ -85,7 +85,7 @@ class ObservedEdge(CountedEdge):
         self._observers = observers
 
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
-        place = self._places.get((request.method, request.raw_path)) or self._locate(request)
+        place = self._places.get(request.method, request.raw_path) or self._locate(request)
         if isinstance(place, Response):
             seen = self._begin(SeenRequest(request, "", ""))
             answer = super().handle(request)

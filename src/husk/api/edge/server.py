@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from husk.api.calls.errors import JSON_TYPE, error_body, error_response, failure
 from husk.api.calls.router import Kind, Route, Router, clean_path
 from husk.api.edge import missing
 from husk.api.edge.listen import held_by_systemd, listen
+from husk.api.edge.places import KnownPlaces
 from husk.api.edge.tls import Tunnels
 from husk.api.http import h2c
 from husk.api.http.errors import BadRequest, BodyCutOff, BodyTooLarge
@@ -34,25 +35,31 @@ log = logging.getLogger(__name__)
 # As many as the kernel lets wait: a client that finds no room gets an error, on a Unix socket at once.
 BACKLOG = 4096
 SHUTDOWN_GRACE = 15.0
-# Clients ask for the same few paths again and again: so many of them are remembered, if they are not longer.
-_MOST_PLACES = 2048
-_LONGEST_PLACE = 256
 
 
 class ApiEdge:
     """Takes every request, whatever its path: versions, names with slashes and errors follow dockerd's rules."""
 
-    def __init__(self, engine: Engine, minimum: Version = MINIMUM, limits: HttpLimits | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        minimum: Version = MINIMUM,
+        limits: HttpLimits | None = None,
+        *,
+        load: Callable[..., Awaitable[None]] = load,
+    ) -> None:
+        """`load` loads modules that a request needs."""
+        self._load = load
         self._engine = engine
         self._common = Common(engine, minimum, limits)
         self._operations = Operations()
         self._router = Router(missing.ROUTES)
-        self._places: dict[tuple[bytes, bytes], tuple[Version, Route, str]] = {}
+        self._places: KnownPlaces[tuple[Version, Route, str]] = KnownPlaces()
         self._streams: set[asyncio.Task[object]] = set()
         self.server = Server(self._enter_first, self._common.limits, self._refusal, self._http2)
 
     def _enter_first(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
-        known = (request.method, request.raw_path) in self._places
+        known = self._places.get(request.method, request.raw_path) is not None
         if not known and (needed := self._operations.unloaded(request.raw_path)):
             return self._when_loaded(needed, request)
         return self.handle(request)
@@ -60,7 +67,7 @@ class ApiEdge:
     async def _when_loaded(self, modules: list[str], request: Request) -> Answer:
         """The first of its kind: others do not wait while what it needs is loaded."""
         with contextlib.suppress(RuntimeError):  # no thread can be started: then they are loaded here
-            await load(*modules)
+            await self._load(*modules)
         answer = self.handle(request)
         if isinstance(answer, Answer):
             return answer
@@ -68,7 +75,7 @@ class ApiEdge:
         return await (asyncio.shield(answer) if isinstance(answer, asyncio.Task) else answer)
 
     def handle(self, request: Request) -> "Answer | Coroutine[Any, Any, Answer] | asyncio.Task[Answer]":
-        place = self._places.get((request.method, request.raw_path))
+        place = self._places.get(request.method, request.raw_path)
         if place is None:
             found = self._locate(request)
             if isinstance(found, Response):
@@ -114,10 +121,7 @@ class ApiEdge:
             route, argument = self._router.match(request.method.decode(), path)
         except HuskError as error:
             return error_response(error, fields_of_all)
-        if len(request.raw_path) <= _LONGEST_PLACE:
-            if len(self._places) >= _MOST_PLACES:
-                self._places.clear()
-            self._places[request.method, request.raw_path] = version, route, argument
+        self._places.keep(request.method, request.raw_path, (version, route, argument))
         return version, route, argument
 
     async def _stream(self, route: Route, call: Call) -> Answer:

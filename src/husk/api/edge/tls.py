@@ -28,12 +28,8 @@ from husk.errors import InvalidParameter
 
 log = logging.getLogger(__name__)
 
-# Seconds that a client may take for the handshake, and after we said our last word.
-HANDSHAKE_TIMEOUT = 10.0
+# Seconds that a client may take after we said our last word.
 LINGER = 5.0
-# Clients that have not shown who they are cost a descriptor each: no more of them than this at once, in all and from
-# one address.
-MOST_STRANGERS, MOST_OF_ADDRESS = 128, 64
 _PIECE = 1 << 16
 _SHORT_NAMES = {
     "commonName": "CN",
@@ -95,6 +91,7 @@ class Tunnels:
     def __init__(self, context: ssl.SSLContext, serve: Callable[[], asyncio.Protocol], crowd: Crowd) -> None:
         self._context = context
         self._serve = serve
+        self.limits = crowd.limits
         self._crowd = crowd  # counts clients by their address, which their Unix sockets do not tell
         self._open: set[TlsTunnel] = set()
         self._strangers: dict[TlsTunnel, str] = {}  # where they come from, the oldest first
@@ -123,8 +120,8 @@ class Tunnels:
 
     def _too_many(self, place: str) -> "TlsTunnel | None":
         counts = Counter(self._strangers.values())
-        if counts[place] < MOST_OF_ADDRESS:
-            if len(self._strangers) < MOST_STRANGERS:
+        if counts[place] < self.limits.peer_strangers:
+            if len(self._strangers) < self.limits.strangers:
                 return None
             place = max(counts, key=lambda each: counts[each])
         return next(tunnel for tunnel, of in self._strangers.items() if of == place)
@@ -200,7 +197,7 @@ class TlsTunnel(asyncio.Protocol):
             self._transport.abort()
             return
         self._stranger = True
-        self._limit(HANDSHAKE_TIMEOUT)
+        self._limit(self._owner.limits.handshake_time)
 
     def data_received(self, data: bytes) -> None:
         self._incoming.write(data)

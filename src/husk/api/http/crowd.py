@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import logging
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from husk.api.http.channel import Channel
@@ -33,8 +34,10 @@ class Guest(Protocol):
 class Crowd:
     """All connections of one edge."""
 
-    def __init__(self, limits: HttpLimits) -> None:
+    def __init__(self, limits: HttpLimits, clock: Callable[[], float] = time.time) -> None:
+        """`clock` tells the date."""
         self.limits = limits
+        self._clock = clock
         # Short heads that were read before, see the parser.
         self.known_heads: dict[bytes, RequestHead] = {}
         self._channels: set[Channel] = set()
@@ -53,7 +56,7 @@ class Crowd:
         """The Date header of now; made once a second."""
         now = time.monotonic()
         if now >= self._date_ends:
-            wall = time.time()
+            wall = self._clock()
             self._date = _date(wall)
             self._date_ends = now + 1 - wall % 1
         return self._date

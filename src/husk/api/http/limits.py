@@ -28,6 +28,11 @@ class HttpLimits(msgspec.Struct, frozen=True):
     head_time: float = 60.0
     # Between an answer and the next request.
     idle_time: float = 3600.0
+    # Seconds that a client of TLS may take for the handshake. Those that have not shown who they are cost a descriptor
+    # each: no more of them than this at once, in all and from one address.
+    handshake_time: float = 10.0
+    strangers: int = 128
+    peer_strangers: int = 64
     # How long a client may read and send on after the last answer on its connection.
     linger_time: float = 5.0
     # Connections at once: in all, those over TCP, and those of one address.

@@ -38,12 +38,9 @@ def test_a_unix_socket_is_for_root_and_its_group(opened: list[socket.socket], tm
     assert not other.exists()
 
 
-def test_a_host_need_not_have_the_usual_group(
-    opened: list[socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "USUAL_GROUP", "no-such-group")
+def test_a_host_need_not_have_the_usual_group(opened: list[socket.socket], tmp_path: Path) -> None:
     path = tmp_path / "husk.sock"
-    at(opened, f"unix://{path}", "no-such-group")
+    opened += [one for one, _ in listen(f"unix://{path}", "no-such-group", usual_group="no-such-group")]
     assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_gid) == (0o660, os.getgid())
 
 

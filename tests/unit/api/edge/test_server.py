@@ -156,22 +156,6 @@ async def test_a_stream_ends_when_its_client_leaves(client: ClientSession, engin
     await until(lambda: not engine.events.listeners)
 
 
-async def test_paths_are_remembered_but_never_many_or_long_ones(engine: FakeEngine, tmp_path: Path) -> None:
-    edge = app(engine)
-    path = tmp_path / "husk.sock"
-    async with serve(edge, [f"unix://{path}"], group=""):
-        reader, writer = await asyncio.open_unix_connection(str(path))
-        for number in range(3000):
-            writer.write(b"GET /containers/c%d/json HTTP/1.1\r\nHost: x\r\n\r\n" % number)
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
-            await reader.readuntil(b"\n")
-        assert 0 < len(edge._places) <= 2048
-        writer.write(b"GET /containers/" + b"c" * 1000 + b"/json HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
-        assert all(len(place) < 300 for _, place in edge._places)
-        writer.close()
-
-
 # where it listens
 
 
@@ -339,15 +323,14 @@ async def test_shutting_down_may_wait_for_ever(engine: FakeEngine, tmp_path: Pat
             assert await starting == 204
 
 
-async def test_what_a_request_needs_is_loaded_in_a_thread(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_request_needs_is_loaded_before_it_is_answered(engine: FakeEngine) -> None:
     loaded: list[str] = []
 
     async def noting(*modules: str) -> None:
         loaded.extend(modules)
 
-    monkeypatch.setattr("husk.api.edge.server.load", noting)
     async with (
-        serve(ApiEdge(cast("Engine", engine)), ["tcp://127.0.0.1:0"], group="") as (address,),
+        serve(ApiEdge(cast("Engine", engine), load=noting), ["tcp://127.0.0.1:0"], group="") as (address,),
         ClientSession(address.replace("tcp", "http", 1)) as session,
     ):
         for path in ("/v1.41/volumes", "/volumes", "/volumes?x=/info", "/nowhere", "/", "/v1.41"):

@@ -170,24 +170,17 @@ async def test_idle_ones_make_room_where_they_shall(engine: FakeEngine, server: 
             peer.writer.close()
 
 
-async def test_strangers_do_not_stay(
-    engine: FakeEngine, server: Pair, client: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tls, "HANDSHAKE_TIMEOUT", 0.2)
-    async with serving(engine, server) as port:
+async def test_strangers_do_not_stay(engine: FakeEngine, server: Pair, client: Pair) -> None:
+    async with serving(engine, server, limits=HttpLimits(handshake_time=0.2)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
 
 
-async def test_strangers_are_few_and_shut_nobody_out(
-    engine: FakeEngine, server: Pair, client: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tls, "MOST_STRANGERS", 8)
-    monkeypatch.setattr(tls, "MOST_OF_ADDRESS", 3)
-    monkeypatch.setattr(tls, "HANDSHAKE_TIMEOUT", 1000.0)
-    async with serving(engine, server) as port:
+async def test_strangers_are_few_and_shut_nobody_out(engine: FakeEngine, server: Pair, client: Pair) -> None:
+    limits = HttpLimits(strangers=8, peer_strangers=3, handshake_time=1000.0)
+    async with serving(engine, server, limits=limits) as port:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
         # From the same address, and served: the oldest of it go.
         peer = Peer(client, server.ca)
@@ -203,7 +196,7 @@ async def test_strangers_are_few_and_shut_nobody_out(
             writer.close()
 
 
-def test_the_greediest_address_makes_room(server: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_greediest_address_makes_room() -> None:
     class Stranger:
         aborted = False
 
@@ -215,9 +208,10 @@ def test_the_greediest_address_makes_room(server: Pair, monkeypatch: pytest.Monk
         assert tunnels.begun(cast(tls.TlsTunnel, stranger), peer)
         return stranger
 
-    tunnels = tls.Tunnels(cast(ssl.SSLContext, None), asyncio.Protocol, Crowd(HttpLimits()))
-    others = [come(f"192.0.2.{number}") for number in range(tls.MOST_STRANGERS - tls.MOST_OF_ADDRESS)]
-    greedy = [come(f"2001:db8::{number:x}") for number in range(tls.MOST_OF_ADDRESS)]  # one network, one owner
+    limits = HttpLimits()
+    tunnels = tls.Tunnels(cast(ssl.SSLContext, None), asyncio.Protocol, Crowd(limits))
+    others = [come(f"192.0.2.{number}") for number in range(limits.strangers - limits.peer_strangers)]
+    greedy = [come(f"2001:db8::{number:x}") for number in range(limits.peer_strangers)]  # one network, one owner
     later = come("198.51.100.1")
     assert greedy[0].aborted and not greedy[1].aborted and not later.aborted
     assert not any(one.aborted for one in others)
