@@ -40,7 +40,7 @@ class FakeEngine:
         # What is answered where nothing else was said; None for 404.
         self.otherwise: object = None
         self._answers: dict[tuple[str, str], list[object]] = {}
-        self._server = Server(self._handle)
+        self.server = Server(self._handle)
         self.answers("GET", "/_ping", Response(200, b"OK", fields({"Api-Version": "1.51"})))
 
     def answers(self, method: str, path: str, *answers: object) -> None:
@@ -53,15 +53,15 @@ class FakeEngine:
     async def dial(self) -> Connection:
         self.connections += 1
         ours, theirs = socket.socketpair()
-        await asyncio.get_running_loop().connect_accepted_socket(self._server, theirs)
+        await asyncio.get_running_loop().connect_accepted_socket(self.server, theirs)
         return Connection(*await asyncio.open_unix_connection(sock=ours))
 
     async def listen(self, path: Path) -> None:
         """Be reached by a Unix socket, too."""
-        await asyncio.get_running_loop().create_unix_server(self._server, path)
+        await asyncio.get_running_loop().create_unix_server(self.server, path)
 
     async def close(self) -> None:
-        await self._server.close(0)
+        await self.server.close(0)
 
     async def _handle(self, request: Request) -> Answer:
         path = request.path

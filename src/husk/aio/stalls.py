@@ -39,9 +39,14 @@ def log_stall(held: float, where: str) -> None:
 
 
 @contextmanager
-def watched(loop: asyncio.AbstractEventLoop, tell: Tell = log_stall) -> Iterator[None]:
-    """Watch a loop from its own thread, as long as the block is open."""
-    watch = _Watch(loop, tell)
+def watched(
+    loop: asyncio.AbstractEventLoop, tell: Tell = log_stall, delay: Callable[[], float] | None = None
+) -> Iterator[None]:
+    """Watch a loop from its own thread, as long as the block is open.
+
+    `delay` tells for how long that thread was ready to run and did not, in seconds.
+    """
+    watch = _Watch(loop, tell, delay or _delay)
     thread = threading.Thread(target=watch.look_on, name="stalls", daemon=True)
     thread.start()
     try:
@@ -94,7 +99,8 @@ class Looks:
 
 
 class _Watch:
-    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Tell, delay: Callable[[], float]) -> None:
+        self._delay = delay
         self.ending = threading.Event()
         self._loop = loop
         self._tell = tell
@@ -107,11 +113,11 @@ class _Watch:
         self._ask()
 
     def look_on(self) -> None:
-        now, delay = self._now(), _delay()
+        now, delay = self._now(), self._delay()
         looks = Looks(now, self._tell)
         while not self.ending.wait(_LOOK):
             before, now = now, self._now()
-            late, delay = delay, _delay()
+            late, delay = delay, self._delay()
             if now == before:
                 looks.idle()
             elif self._below >= 0:

@@ -106,7 +106,8 @@ class _Piece(Generic[T]):
 class Lane:
     """Work in the order in which it comes, by one thread as long as that is quick, by more where the first waits."""
 
-    def __init__(self, size: int, name: str, patience: float = _PATIENCE) -> None:
+    def __init__(self, size: int, name: str, patience: float = _PATIENCE, pause: float = _PAUSE) -> None:
+        self._pause = pause
         self._pool = _Pool(size, name)
         self._most = size
         self._patience = patience
@@ -145,7 +146,7 @@ class Lane:
             log.warning("work waits: %s", error.message)
             with self._lock:
                 self._busy -= 1
-            loop.call_later(_PAUSE, self._again, loop)
+            loop.call_later(self._pause, self._again, loop)
 
     def _again(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:

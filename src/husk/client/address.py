@@ -14,7 +14,7 @@ from husk.errors import InvalidParameter, NotFound
 from husk.text.digits import read_number
 
 DEFAULT = "unix:///run/husk.sock"
-_DOCKERS = "/var/run/docker.sock"
+_DOCKERS = "unix:///var/run/docker.sock"
 # The context that means what the environment says.
 _ENVIRONMENT = "default"
 
@@ -27,7 +27,13 @@ class Address(NamedTuple):
     verify: bool = True
 
 
-def resolve(given: str = "", context: str = "", environment: Mapping[str, str] = os.environ) -> Address:
+def resolve(
+    given: str = "",
+    context: str = "",
+    environment: Mapping[str, str] = os.environ,
+    ours: str = DEFAULT,
+    dockers: str = _DOCKERS,
+) -> Address:
     """The address of the engine; NotFound for a context that is not there, InvalidParameter for what is no address."""
     if given and context:
         raise InvalidParameter("conflicting options: cannot specify both --host and --context")
@@ -41,7 +47,7 @@ def resolve(given: str = "", context: str = "", environment: Mapping[str, str] =
         context = environment.get("DOCKER_CONTEXT") or _current(directory)
         if context and context != _ENVIRONMENT:
             return _by_context(context, directory)
-    return _by_environment(said or _default(), environment)
+    return _by_environment(said or _default(ours, dockers), environment)
 
 
 def config_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -78,10 +84,10 @@ def _by_environment(url: str, environment: Mapping[str, str]) -> Address:
     return Address(plain, Path(environment.get("DOCKER_CERT_PATH") or config_directory(environment)), verify)
 
 
-def _default() -> str:
+def _default(ours: str, dockers: str) -> str:
     """Ours; docker's where only that is there."""
-    ours = DEFAULT.removeprefix("unix://")
-    return f"unix://{_DOCKERS}" if not os.path.exists(ours) and os.path.exists(_DOCKERS) else DEFAULT
+    there = os.path.exists(ours.removeprefix("unix://"))
+    return dockers if not there and os.path.exists(dockers.removeprefix("unix://")) else ours
 
 
 def _current(directory: Path) -> str:

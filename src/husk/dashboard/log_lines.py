@@ -68,7 +68,8 @@ class LineMaker:
 class _Waiting:
     """Lines that were read and are not told yet. There is an end to how many, and to how long they are together."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lines: deque[Line] = deque()
         self._letters = 0
 
@@ -81,7 +82,7 @@ class _Waiting:
 
     @property
     def is_full(self) -> bool:
-        return len(self._lines) > _MOST_WAITING or self._letters > _LARGEST_WAITING
+        return len(self._lines) > self._most or self._letters > _LARGEST_WAITING
 
     @property
     def is_batch(self) -> bool:
@@ -103,9 +104,11 @@ def _letters(line: Line) -> int:
     return len(line[0]) + len(line[2])
 
 
-async def batches(pieces: AsyncIterator[Piece], search: str, tasks: Tasks) -> AsyncIterator[list[Line]]:
-    """Lines as they come, many at once where many come."""
-    waiting = _Waiting()
+async def batches(
+    pieces: AsyncIterator[Piece], search: str, tasks: Tasks, most_waiting: int = _MOST_WAITING
+) -> AsyncIterator[list[Line]]:
+    """Lines as they come, many at once where many come. While `most_waiting` are not taken the log is not read on."""
+    waiting = _Waiting(most_waiting)
     arrived, room = asyncio.Event(), asyncio.Event()
     room.set()
 

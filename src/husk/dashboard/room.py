@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from husk.aio.tasks import Tasks
@@ -24,7 +24,8 @@ COUNTED = ("change", {"type": "disk", "action": "counted", "id": "", "name": "",
 class Room:
     """The document that `df` answers."""
 
-    def __init__(self, engine: Client, tasks: Tasks, live: Live) -> None:
+    def __init__(self, engine: Client, tasks: Tasks, live: Live, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._engine = engine
         self._tasks = tasks
         self._live = live
@@ -55,7 +56,7 @@ class Room:
 
     def _is_good(self) -> bool:
         heard = self._live.since is not None and self._live.since < self._began
-        age = time.monotonic() - self._ended
+        age = self._clock() - self._ended
         return age < (_LONG if heard else _SHORT) and self._changes == self._live.changes
 
     def _rest(self) -> float:
@@ -63,15 +64,15 @@ class Room:
         if self._found is None:
             return 0.0
         took = self._ended - self._began
-        return max(took, min(_RESTS * took, _LONG)) - (time.monotonic() - self._ended)
+        return max(took, min(_RESTS * took, _LONG)) - (self._clock() - self._ended)
 
     async def _count(self) -> None:
         self._is_told = False
         try:
             await asyncio.sleep(self._rest())
-            changes, began = self._live.changes, time.monotonic()
+            changes, began = self._live.changes, self._clock()
             self._found = await self._engine.df()
-            self._changes, self._began, self._ended = changes, began, time.monotonic()
+            self._changes, self._began, self._ended = changes, began, self._clock()
         except HuskError as error:
             self._failed = error
         finally:

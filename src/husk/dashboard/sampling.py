@@ -72,7 +72,9 @@ class Measured(msgspec.Struct):
 class Sampler:
     """Measures the containers of one engine."""
 
-    def __init__(self, engine: Client, tasks: Tasks) -> None:
+    def __init__(self, engine: Client, tasks: Tasks, quick: float = QUICK, slow: float = SLOW) -> None:
+        self._quick = quick
+        self._slow = slow
         self._engine = engine
         self._tasks = tasks
         self._known: dict[str, Measured] = {}
@@ -115,20 +117,20 @@ class Sampler:
         while True:
             begun = time.monotonic()
             try:
-                everything = begun - all_measured >= SLOW or ALL in self._watched.values()
+                everything = begun - all_measured >= self._slow or ALL in self._watched.values()
                 if everything:
                     all_measured = begun
                 await self._measure(everything)
             except HuskError as error:
                 log.debug("containers cannot be measured: %s", error.message)
             spent = time.monotonic() - begun
-            pause = max(QUICK if self._watched else SLOW, spent / _PART)
+            pause = max(self._quick if self._watched else self._slow, spent / _PART)
             self._wake.clear()
             try:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
                     # Somebody comes to look: not at once again, where many come.
-                    await asyncio.sleep(min(QUICK, spent / _PART) / 4)
+                    await asyncio.sleep(min(self._quick, spent / _PART) / 4)
             except TimeoutError:
                 continue
 

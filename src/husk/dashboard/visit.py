@@ -144,7 +144,7 @@ class Visit:
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return StreamedResponse(self.request, fields({**self.site.headers, "Content-Type": kind, **more}))
 
-    async def tell(self, messages: "AsyncIterator[tuple[str, object]]") -> StreamedResponse:
+    async def tell(self, messages: "AsyncIterator[tuple[str, object]]", beat: float = BEAT) -> StreamedResponse:
         """Server-sent events: (name, document) of each, with a sign of life where there is none for a while."""
         stream = self.streamed("text/event-stream", X_Accel_Buffering="no")
         await stream.write(b"retry: 2000\n\n")
@@ -153,7 +153,7 @@ class Visit:
             while self.site.sessions.alive(self.session):
                 if waiting is None:
                     waiting = self.site.tasks.spawn(_next(messages), "next message", awaited=True)
-                done, _ = await asyncio.wait([waiting], timeout=BEAT)
+                done, _ = await asyncio.wait([waiting], timeout=beat)
                 if not done:
                     await stream.write(b":\n\n")
                     continue

@@ -1,5 +1,6 @@
 """Work in a thread of its own, on a host that lets none be started, too."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from husk.aio.lone_thread import in_lone_thread
 from husk.errors import Unavailable
-from husk.kernel import mount, namespaces, nftables
+from husk.kernel import mount, namespaces
+from husk.kernel.nftables import Nftables
 from tests.unit.aio.test_thread_pool import no_threads
 
 
@@ -28,6 +30,6 @@ def test_who_needs_a_thread_of_his_own_fails_in_these_words() -> None:
         with pytest.raises(Unavailable):
             namespaces.run_inside(Path("/proc/self/ns/net"), int)
         with pytest.raises(Unavailable):
-            mount._in_a_thread_apart(lambda: None)
+            mount.remount_in(os.getpid(), [], 0)
         with pytest.raises(Unavailable):
-            nftables._apart(lambda: (0, b"", b""))
+            Nftables().run("list tables")

@@ -88,9 +88,8 @@ async def test_a_lane_goes_on_when_threads_can_be_started_again(monkeypatch: pyt
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    monkeypatch.setattr(threads, "_PAUSE", 0.001)
     monkeypatch.setattr(threading.Thread, "start", start_later)
-    lane = Lane(2, "test", patience=0.001)
+    lane = Lane(2, "test", patience=0.001, pause=0.001)
     assert await asyncio.wait_for(asyncio.gather(*(lane.run(partial(int, n)) for n in range(5))), 10) == [*range(5)]
     assert await asyncio.wait_for(lane.run(lambda: 5), 10) == 5
     assert list(refusals) == []

@@ -10,8 +10,7 @@ from husk.errors import InvalidParameter, NotFound
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch) -> Path:
-    monkeypatch.setattr(address, "_DOCKERS", str(tmp_path / "docker.sock"))
+def home(tmp_path: Path) -> Path:
     (tmp_path / ".docker").mkdir()
     return tmp_path
 
@@ -29,7 +28,7 @@ def add_context(home: Path, name: str, host: str, *, tls: bool = False, skip: bo
 
 
 def where(home: Path, given: str = "", context: str = "", **environment: str) -> Address:
-    return resolve(given, context, {"HOME": str(home), **environment})
+    return resolve(given, context, {"HOME": str(home), **environment}, dockers=f"unix://{home}/docker.sock")
 
 
 def test_what_is_said_comes_before_the_environment(home):
@@ -69,8 +68,11 @@ def test_tls_as_the_environment_says(home):
     assert where(home, "unix:///s", DOCKER_TLS_VERIFY="1") == Address("unix:///s")
 
 
-def test_the_sockets_that_daemons_have(home, monkeypatch):
-    monkeypatch.setattr(address, "DEFAULT", f"unix://{home}/husk.sock")
+def test_the_sockets_that_daemons_have(home):
+    def where(home: Path) -> Address:
+        ours, dockers = (f"unix://{home}/{name}.sock" for name in ("husk", "docker"))
+        return resolve("", "", {"HOME": str(home)}, ours, dockers)
+
     assert where(home).url == f"unix://{home}/husk.sock"
     (home / "docker.sock").touch()
     assert where(home).url == f"unix://{home}/docker.sock"

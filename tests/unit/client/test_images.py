@@ -3,6 +3,7 @@ import json
 import pytest
 
 from husk.api.http.response import Response
+from husk.client.calls import Calls
 from husk.client.image import Image
 from husk.errors import BuildError, InvalidParameter, SystemFault
 
@@ -64,7 +65,7 @@ async def test_a_platform_is_told_as_the_api_wants_it(client, engine):
 async def test_names_are_given_and_taken(client, engine):
     engine.answers("POST", "/images/sha256:1/tag", None)
     engine.answers("DELETE", "/images/a:1", [{"Untagged": "a:1"}])
-    await client.images.tag(Image(client._calls, {"Id": "sha256:1"}), "host:5000/a:2")
+    await client.images.tag(Image(Calls(engine.dial), {"Id": "sha256:1"}), "host:5000/a:2")
     assert engine.last("POST", "/images/sha256:1/tag").query == {"repo": "host:5000/a", "tag": "2"}
     assert await client.images.remove("a:1", force=True, noprune=True) == [{"Untagged": "a:1"}]
     assert engine.last("DELETE", "/images/a:1").query == {"force": "1", "noprune": "1"}
@@ -72,7 +73,7 @@ async def test_names_are_given_and_taken(client, engine):
 
 async def test_several_images_in_one_archive(client, engine):
     engine.answers("GET", "/images/get", b"archive")
-    named = Image(client._calls, {"Id": "sha256:1", "RepoTags": ["b:1"]})
+    named = Image(Calls(engine.dial), {"Id": "sha256:1", "RepoTags": ["b:1"]})
     assert b"".join([piece async for piece in client.images.save("a", named)]) == b"archive"
     assert engine.last("GET", "/images/get").all["names"] == ["a", "b:1"]
 

@@ -1,3 +1,4 @@
+from husk.client.calls import Calls
 from husk.client.container import Container
 from husk.client.networks import Network
 
@@ -44,7 +45,7 @@ async def test_the_whole_of_ipam(client, engine):
 
 
 async def test_who_is_on_it(client, engine):
-    network, box = Network(client._calls, KNOWN), Container(client._calls, {"Id": "c1"})
+    network, box = Network(Calls(engine.dial), KNOWN), Container(Calls(engine.dial), {"Id": "c1"})
     engine.answers("POST", "/networks/n1/connect", None)
     engine.answers("POST", "/networks/n1/disconnect", None)
     await network.connect(box, aliases=["db"], ipv4_address="10.1.0.9")

@@ -8,6 +8,7 @@ import pytest
 
 from husk.api.http.response import Response, fields
 from husk.api.routes import all_routes
+from husk.client.calls import Calls
 from husk.client.client import Client
 from husk.client.container import Container
 from husk.client.image import Image
@@ -17,6 +18,7 @@ from husk.client.service_files import ServiceConfig, ServiceSecret
 from husk.client.services import Service, Task
 from husk.client.swarm import Node
 from husk.client.volumes import Volume
+from tests.support.fake_engine import FakeEngine
 
 # Enough of an answer for every operation that answers with a document.
 ANYTHING = {
@@ -54,8 +56,8 @@ STAT = base64.b64encode(b'{"name":"x","size":0,"mode":0,"mtime":"2026-01-02T03:0
 class Things:
     """A client, and one of each thing with the name x."""
 
-    def __init__(self, client: Client) -> None:
-        calls = client._calls
+    def __init__(self, client: Client, engine: FakeEngine) -> None:
+        calls = Calls(engine.dial)
         self.engine = client
         self.box = Container(calls, ANYTHING)
         self.image = Image(calls, {**ANYTHING, "RepoTags": ["x"]})
@@ -227,7 +229,7 @@ def things(client, engine, monkeypatch, tmp_path):
         engine.answers("GET", path, [])
     engine.answers("DELETE", "/images/x", [])
     engine.answers("HEAD", "/containers/x/archive", Response(200, b"", fields({"X-Docker-Container-Path-Stat": STAT})))
-    return Things(client)
+    return Things(client, engine)
 
 
 @pytest.mark.parametrize("operation", METHODS)

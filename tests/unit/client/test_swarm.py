@@ -1,5 +1,6 @@
 from typing import Any
 
+from husk.client.calls import Calls
 from husk.client.swarm import Node
 
 SWARM: dict[str, Any] = {
@@ -79,7 +80,7 @@ async def test_nodes(client, engine):
     engine.answers("POST", "/nodes/n1/update", None)
     engine.answers("DELETE", "/nodes/n1", None)
     (node,) = await client.nodes.list(filters={"role": "manager"})
-    assert node == await client.nodes.get("n1") == Node(client._calls, NODE)
+    assert node == await client.nodes.get("n1") == Node(Calls(engine.dial), NODE)
     assert (node.name, node.state, node.role) == ("here", "ready", "manager")
     assert (node.availability, node.labels) == ("active", {"a": "b"})
     await node.update(availability="drain")

@@ -98,10 +98,13 @@ async def test_who_speaks_no_tls(served):
 
 
 async def test_a_break_in_the_middle_is_told(served):
-    stream = await served(lambda other: other.sendall(b"one"))
+    def breaks(other: ssl.SSLSocket) -> None:
+        other.sendall(b"one")
+        socket.socket.sendall(other, b"\x17\x03\x03\x00\x20" + bytes(32))  # past its TLS
+
+    stream = await served(breaks)
     await stream.shake_hands()
     assert await stream.read(3) == b"one"
-    stream._incoming.write(b"\x17\x03\x03\x00\x20" + bytes(32))
     with pytest.raises(ConnectionResetError, match="TLS"):
         await _read(stream)
     stream.close()

@@ -13,7 +13,7 @@ from tests.support.fake_engine import FakeEngine
 
 async def test_a_client_speaks_with_the_edge_of_its_own_process(engine: FakeEngine) -> None:
     engine.answers("GET", "/version", {"Version": "1"})
-    async with client_of(engine._server) as client:
+    async with client_of(engine.server) as client:
         assert await client.version() == {"Version": "1"}
 
 

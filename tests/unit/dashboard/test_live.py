@@ -22,14 +22,18 @@ class Events:
 
     def __init__(self) -> None:
         self.streams = 0
+        self.ended = asyncio.Event()
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def __call__(self, request: Request) -> Answer:
         self.streams += 1
         answer = StreamedResponse(request, fields({"Content-Type": "application/json"}))
-        while data := await self.said.get():
-            await answer.write(data)
-        return answer
+        try:
+            while data := await self.said.get():
+                await answer.write(data)
+            return answer
+        finally:
+            self.ended.set()
 
 
 @pytest.fixture
@@ -93,8 +97,10 @@ async def test_nobody_listens_where_nobody_looks(live: Live, events: Events) -> 
     with live.listening() as queue:
         events.said.put_nowait(told("start"))
         await next_of(queue)
-        assert live._reading is not None
-    assert live._reading is None
+        assert not events.ended.is_set()
+    async with asyncio.timeout(20):
+        await events.ended.wait()
+    assert events.streams == 1
 
 
 async def test_who_does_not_read_is_told_to_look_again(live: Live) -> None:

@@ -5,7 +5,6 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.client.output import Piece
-from husk.dashboard import log_lines
 from husk.dashboard.log_lines import Line, LineMaker, batches
 
 
@@ -109,8 +108,7 @@ async def test_what_waits_for_a_slow_browser_has_a_limit_in_lines_and_in_letters
     await found.aclose()
 
 
-async def test_who_leaves_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "_MOST_WAITING", 10)
+async def test_who_leaves_ends_the_reading() -> None:
     closed = asyncio.Event()
 
     async def endless() -> AsyncIterator[Piece]:
@@ -121,7 +119,7 @@ async def test_who_leaves_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> N
             closed.set()
 
     tasks = Tasks()
-    found = batches(endless(), "", tasks)
+    found = batches(endless(), "", tasks, most_waiting=10)
     await anext(found)
     assert isinstance(found, AsyncGenerator)
     await found.aclose()

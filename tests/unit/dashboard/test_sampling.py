@@ -6,7 +6,6 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.client.client import Client
 from husk.client.stats import stats
-from husk.dashboard import sampling
 from husk.dashboard.live import Message
 from husk.dashboard.sampling import ALL, KEPT, Sampler, UsageSample, points, sample, series, together
 from tests.support.fake_engine import FakeEngine
@@ -64,10 +63,9 @@ async def engine() -> FakeEngine:
     return found
 
 
-async def test_what_somebody_looks_at_is_measured_and_kept(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "QUICK", 0.01)
+async def test_what_somebody_looks_at_is_measured_and_kept(engine: FakeEngine) -> None:
     client, tasks = Client(engine.dial), Tasks()
-    sampler = Sampler(client, tasks)
+    sampler = Sampler(client, tasks, quick=0.01)
     try:
         sampler.start()
         one: asyncio.Queue[Message] = asyncio.Queue()
@@ -91,10 +89,9 @@ async def test_what_somebody_looks_at_is_measured_and_kept(engine: FakeEngine, m
         await engine.close()
 
 
-async def test_what_has_gone_is_forgotten(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "SLOW", 0.01)
+async def test_what_has_gone_is_forgotten(engine: FakeEngine) -> None:
     client, tasks = Client(engine.dial), Tasks()
-    sampler = Sampler(client, tasks)
+    sampler = Sampler(client, tasks, slow=0.01)
     try:
         sampler.start()
         await until_async(lambda: sampler.latest("b"), "a sample")

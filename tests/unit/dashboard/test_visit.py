@@ -8,8 +8,8 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer
 from husk.api.http.server import Server
 from husk.client.client import Client
-from husk.dashboard import visit as module
 from husk.dashboard.guard import Guard, Listening
+from husk.dashboard.sessions import BrowserSession
 from husk.dashboard.site import Site
 from husk.dashboard.visit import Visit
 from tests.support.dashboard import Browser
@@ -27,13 +27,20 @@ async def site() -> AsyncIterator[Site]:
     await engine.close()
 
 
-async def told(site: Site, messages: "AsyncIterator[tuple[str, object]]") -> bytes:
-    """Return the part of a stream that a browser gets."""
+def signed_in(site: Site) -> BrowserSession:
     found = site.sessions.sign_in(site.sessions.make_link())
     assert found is not None
+    return found[1]
+
+
+async def told(
+    site: Site, messages: "AsyncIterator[tuple[str, object]]", session: BrowserSession | None = None, beat: float = 15.0
+) -> bytes:
+    """Return the part of a stream that a browser gets."""
+    session = session or signed_in(site)
 
     async def handler(request: Request) -> Answer:
-        return await Visit(site, request, found[1], {}).tell(messages)
+        return await Visit(site, request, session, {}).tell(messages, beat)
 
     server = Server(handler)
     door = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
@@ -54,29 +61,26 @@ async def test_messages_are_server_sent_events(site: Site) -> None:
     assert await told(site, two()) == expected
 
 
-async def test_a_silent_stream_gives_signs_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEAT", 0.01)
-
+async def test_a_silent_stream_gives_signs_of_life(site: Site) -> None:
     async def slow() -> AsyncIterator[tuple[str, Any]]:
         await asyncio.sleep(0.1)
         yield "late", 1
 
-    text = await told(site, slow())
+    text = await told(site, slow(), beat=0.01)
     assert text.count(b":\n\n") >= 1 and text.endswith(b"event: late\ndata: 1\n\n")
 
 
-async def test_a_stream_ends_with_its_session(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEAT", 0.01)
+async def test_a_stream_ends_with_its_session(site: Site) -> None:
+    session = signed_in(site)
     closed = asyncio.Event()
 
     async def endless() -> AsyncIterator[tuple[str, Any]]:
         try:
-            for session in list(site.sessions._sessions.values()):
-                site.sessions.sign_out(session)
+            site.sessions.sign_out(session)
             await asyncio.Event().wait()
             yield "never", 1
         finally:
             closed.set()
 
-    assert b"never" not in await told(site, endless())
+    assert b"never" not in await told(site, endless(), session, beat=0.01)
     assert closed.is_set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -44,14 +44,20 @@ class RunningContainer(msgspec.Struct, frozen=True):
     pid: int
 
 
-def brief(runners: Sequence[RunningContainer], deadline: float) -> list[tuple[RunningContainer, BriefUsage]]:
-    """A few numbers of each, until `deadline` (of the monotonic clock): who comes after that is left out. One that
-    has ended meanwhile is, too. For a thread: it reads files."""
+BriefMeasure = Callable[[str, int], BriefUsage | None]
+"""Numbers of a container by its control group and its process; None for one that has ended."""
+
+
+def brief(
+    runners: Sequence[RunningContainer], deadline: float, measure: BriefMeasure = usages.brief
+) -> list[tuple[RunningContainer, BriefUsage]]:
+    """A few numbers of each, by `measure`, until `deadline` (of the monotonic clock): who comes after that is left
+    out. One that has ended meanwhile is, too. For a thread: it reads files."""
     found = []
     for runner in runners:
         if time.monotonic() > deadline:
             break
-        if (usage := usages.brief(runner.cgroup, runner.pid)) is not None:
+        if (usage := measure(runner.cgroup, runner.pid)) is not None:
             found.append((runner, usage))
     return found
 

@@ -14,9 +14,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from husk.composition import Engine
-from husk.engine.containers.stats import RunningContainer, brief
+from husk.engine.containers.stats import BriefMeasure, RunningContainer, brief
 from husk.engine.system import STORAGE_DRIVER, DaemonInfo
 from husk.observe.metrics import containers
+from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.usage import BriefUsage
 
 # Seconds that the numbers of containers may take: the rest of a scrape's second is for all else.
@@ -57,20 +58,28 @@ def gather(engine: Engine) -> Gathered:
 class FactCollector(Collector):
     """Gives what was looked up last as samples."""
 
-    def __init__(self, engine: Engine, limit: int) -> None:
-        """Of at most `limit` containers their own numbers are told."""
+    def __init__(
+        self,
+        engine: Engine,
+        limit: int,
+        patience: float = PATIENCE,
+        measure: BriefMeasure = usages.brief,
+    ) -> None:
+        """Of at most `limit` containers their own numbers are told, as far as `patience` lasts for `measure`."""
+        self._patience = patience
+        self._measure = measure
         self._engine = engine
         self._limit = limit
         self._samples: list[Metric] = []
 
     def look(self, gathered: Gathered) -> None:
         """Read what is in files. For a thread."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._patience
         blobs = self._engine.images.blobs_usage()
         state = _size_of_state(self._engine.config.data_root)
         processes = self._engine.worker_processes()
         chosen = gathered.runners[: self._limit]
-        found = brief(chosen, deadline)
+        found = brief(chosen, deadline, self._measure)
         self._samples = [
             *of_engine(gathered),
             *of_store(gathered, blobs, state),

@@ -7,16 +7,17 @@ PERIOD = 0.5
 
 
 class LoopDelay:
-    def __init__(self, tell: Callable[[float], object]) -> None:
+    def __init__(self, tell: Callable[[float], object], period: float = PERIOD) -> None:
         self._tell = tell
+        self._period = period
         self._loop = asyncio.get_running_loop()
-        self._due = self._loop.time() + PERIOD
+        self._due = self._loop.time() + period
         self._timer = self._loop.call_at(self._due, self._ring)
 
     def _ring(self) -> None:
         now = self._loop.time()
         self._tell(max(0.0, now - self._due))
-        self._due = now + PERIOD
+        self._due = now + self._period
         self._timer = self._loop.call_at(self._due, self._ring)
 
     def close(self) -> None:

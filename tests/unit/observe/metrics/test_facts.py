@@ -2,33 +2,28 @@
 
 from pathlib import Path
 
-import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from husk.engine.containers.stats import RunningContainer
-from husk.observe.metrics import facts
+from husk.engine.containers.stats import BriefMeasure, RunningContainer
 from husk.observe.metrics.facts import FactCollector, gather
-from husk.runtime.assembly import usage as usages
 from husk.runtime.assembly.usage import BriefUsage
 from tests.unit.observe.metrics.played_engine import played
 
 RUNNERS = [RunningContainer(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 0) for number in range(5)]
 
 
-@pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usages, "brief", lambda path, pid: BriefUsage(memory=1))
+def measured(path: str, pid: int) -> BriefUsage | None:
+    return BriefUsage(memory=1)
 
 
-def scrape(data_root: Path, limit: int) -> str:
+def scrape(data_root: Path, limit: int, patience: float = 60.0, measure: BriefMeasure = measured) -> str:
     engine = played(data_root, RUNNERS)
-    collector, registry = FactCollector(engine, limit), CollectorRegistry()
+    collector, registry = FactCollector(engine, limit, patience, measure), CollectorRegistry()
     registry.register(collector)
     collector.look(gather(engine))
     return generate_latest(registry).decode()
 
 
-@pytest.mark.usefixtures("groups")
 def test_all_facts_are_told(tmp_path: Path) -> None:
     (tmp_path / "state.db").write_bytes(b"x" * 100)
     (tmp_path / "state.db-wal").write_bytes(b"x" * 11)
@@ -56,7 +51,6 @@ def test_all_facts_are_told(tmp_path: Path) -> None:
         assert line in told, line
 
 
-@pytest.mark.usefixtures("groups")
 def test_the_engine_is_told_with_the_labels_of_dockerd(tmp_path: Path) -> None:
     (line,) = [line for line in scrape(tmp_path, 0).splitlines() if line.startswith("engine_daemon_engine_info{")]
     names = [part.partition("=")[0] for part in line.partition("{")[2].rpartition("}")[0].split(",")]
@@ -65,7 +59,6 @@ def test_the_engine_is_told_with_the_labels_of_dockerd(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("groups")
 def test_no_more_containers_are_told_than_the_limit_allows(tmp_path: Path) -> None:
     told = scrape(tmp_path, 2)
     assert "husk_containers_measured 2.0" in told
@@ -74,12 +67,12 @@ def test_no_more_containers_are_told_than_the_limit_allows(tmp_path: Path) -> No
     assert "husk_container_memory_usage_bytes{" not in scrape(tmp_path, 0)
 
 
-@pytest.mark.usefixtures("groups")
-def test_a_scrape_that_takes_too_long_leaves_some_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "PATIENCE", -1.0)
-    assert "husk_containers_left_out 5.0" in scrape(tmp_path, 1000)
+def test_a_scrape_that_takes_too_long_leaves_some_out(tmp_path: Path) -> None:
+    assert "husk_containers_left_out 5.0" in scrape(tmp_path, 1000, patience=-1.0)
 
 
-def test_a_container_that_has_just_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usages, "brief", lambda path, pid: None if path.endswith("0") else BriefUsage())
-    assert "husk_containers_measured 4.0" in scrape(tmp_path, 1000)
+def test_a_container_that_has_just_ended_is_left_out(tmp_path: Path) -> None:
+    def ended(path: str, pid: int) -> BriefUsage | None:
+        return None if path.endswith("0") else BriefUsage()
+
+    assert "husk_containers_measured 4.0" in scrape(tmp_path, 1000, measure=ended)

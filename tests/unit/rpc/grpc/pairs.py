@@ -12,21 +12,21 @@ class Pipe:
     """One end of a connection without sockets; `held` stops what it would give, and `cut` how much it gives at once."""
 
     def __init__(self, cut: int = 1 << 20) -> None:
-        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._cut = cut
         self._rest = b""
         self.other: Pipe
         self.finished = False
 
     async def read(self) -> bytes:
-        data = self._rest or await self._queue.get()
+        data = self._rest or await self.queue.get()
         data, self._rest = data[: self._cut], data[self._cut :]
         return data
 
     async def write(self, data: bytes) -> None:
         if self.finished or self.other.finished:
             raise ConnectionResetError("gone")
-        self.other._queue.put_nowait(data)
+        self.other.queue.put_nowait(data)
         await asyncio.sleep(0)
 
     async def finish(self) -> None:
@@ -35,8 +35,8 @@ class Pipe:
     def abort(self) -> None:
         if not self.finished:
             self.finished = True
-            self.other._queue.put_nowait(b"")
-            self._queue.put_nowait(b"")
+            self.other.queue.put_nowait(b"")
+            self.queue.put_nowait(b"")
 
 
 def pipes(cut: int = 1 << 20) -> tuple[Pipe, Pipe]:
