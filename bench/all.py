@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -78,7 +79,7 @@ class Screen:
 class Run:
     """One script at work. `said` is the last that it told of its way."""
 
-    def __init__(self, name: str, output: Path, quick: bool, engine: str = "") -> None:
+    def __init__(self, name: str, output: Path, quick: bool, engine: str = "", root: Path = ROOT) -> None:
         """Of all its engines, or of one alone."""
         file = f"{name}-{engine}" if engine else name
         self.figures = output / f"{file}.json"
@@ -93,7 +94,7 @@ class Run:
         alone = ("--engines", engine) if engine else ()
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-m", f"bench.{name}", "--json", str(self.figures), *arguments, *alone],
-            cwd=ROOT,
+            cwd=root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -169,14 +170,16 @@ def usual_seconds(output: Path, quick: bool) -> dict[str, float]:
     return {report.script: report.seconds for report in reports if report.quick == quick}
 
 
-def run_all(names: list[str], output: Path, quick: bool, collection: Collection) -> None:
+def run_all(
+    names: list[str], output: Path, quick: bool, collection: Collection, start: Callable[..., Run] = Run
+) -> None:
     screen, usual = Screen(len(names)), usual_seconds(output, quick)
     for number, name in enumerate(names, 1):
-        run = Run(name, output, quick)
+        run = start(name, output, quick)
         found = watched(run, screen, number, name, usual.get(name, 0))
         if isinstance(found, str) and len(run.engines) > 1:
             screen.end(number, name, run.taken(), f"failed: {found}; each engine alone now")
-            found = one_by_one(name, output, quick, run.engines, screen, number) or found
+            found = one_by_one(name, output, quick, run.engines, screen, number, start) or found
         if isinstance(found, Report):
             collection.reports.append(found)
             screen.end(number, name, run.taken(), f"done without {', '.join(found.lost)}" if found.lost else "done")
@@ -185,11 +188,19 @@ def run_all(names: list[str], output: Path, quick: bool, collection: Collection)
             screen.end(number, name, run.taken(), f"failed: {found}")
 
 
-def one_by_one(name: str, output: Path, quick: bool, engines: list[str], screen: Screen, number: int) -> Report | None:
+def one_by_one(
+    name: str,
+    output: Path,
+    quick: bool,
+    engines: list[str],
+    screen: Screen,
+    number: int,
+    start: Callable[..., Run] = Run,
+) -> Report | None:
     """Return what a script finds of each engine alone, with those that fail told; None if all do."""
     reports, lost = [], {}
     for engine in engines:
-        found = watched(Run(name, output, quick, engine), screen, number, f"{name}, {engine} alone", 0)
+        found = watched(start(name, output, quick, engine), screen, number, f"{name}, {engine} alone", 0)
         if isinstance(found, Report):
             reports.append(found)
         else:

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,14 +15,26 @@ from typing import Any, cast
 import pytest
 
 from husk import daemon as module
+from husk.aio.tasks import Tasks
 from husk.config import Config, TlsConfig
 from husk.config.load import SettingsSource
 from husk.daemon import Daemon, check
 from husk.errors import Forbidden, HuskError, InvalidParameter
+from tests.support.waiting import until_async
 
 
 class NoEdge:
     def __init__(self, *_: object) -> None: ...
+
+
+async def nothing() -> None: ...
+
+
+async def hear(number: int) -> None:
+    """Get a signal, and the turns of the loop in which it is handled."""
+    os.kill(os.getpid(), number)
+    for _ in range(10):
+        await asyncio.sleep(0.001)
 
 
 class FakeEngine:
@@ -40,6 +53,8 @@ class Life:
     """A daemon that serves nobody, and all that it said."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+        self.directory = directory
+        self.on_open: Callable[[], Awaitable[None]] = nothing
         self.engine = FakeEngine()
         self.served = asyncio.Event()
         self.config = Config(data_root=directory)
@@ -47,14 +62,25 @@ class Life:
         self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notified.bind(str(directory / "notify"))
         self.notified.settimeout(5)
-        self.daemon = Daemon(
-            self.config, cast(SettingsSource, SimpleNamespace(load=self.load)), str(directory / "notify")
-        )
+        self.daemon = self.daemon_that_tells(str(directory / "notify"))
         monkeypatch.setattr("husk.composition.Engine.open", self.open)
         monkeypatch.setattr("husk.api.edge.server.serve", self.serve)
         monkeypatch.setattr("husk.api.edge.server.ApiEdge", NoEdge)
         monkeypatch.setattr(module, "raise_open_files", lambda: 1024)
         monkeypatch.setattr("gc.freeze", lambda: None)
+
+    def daemon_that_tells(self, notify_socket: str) -> Daemon:
+        return Daemon(self.config, cast(SettingsSource, SimpleNamespace(load=self.load)), notify_socket)
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """A daemon that has told that it is ready; it ends with the block, by a signal."""
+        async with asyncio.timeout(20):
+            running = Tasks().spawn(self.daemon.serve(), "a daemon", awaited=True)
+            assert await asyncio.to_thread(self.heard) == "READY=1"
+            yield
+            os.kill(os.getpid(), signal.SIGTERM)
+            await running
 
     def load(self) -> Config:
         if isinstance(self.next, HuskError):
@@ -64,6 +90,7 @@ class Life:
     @contextlib.asynccontextmanager
     async def open(self, config: Config, open_files: int, meanwhile: Callable[[], None]) -> AsyncIterator[FakeEngine]:
         meanwhile()
+        await self.on_open()
         try:
             yield self.engine
         finally:
@@ -105,7 +132,7 @@ async def test_it_tells_where_it_listens_and_ends_cleanly_at_a_signal(
 
 
 async def test_a_signal_before_it_listens_ends_it_as_well(life: Life) -> None:
-    life.daemon._end(signal.SIGINT)
+    life.on_open = partial(hear, signal.SIGINT)
     async with asyncio.timeout(10):
         await life.daemon.serve()
     assert life.engine.closed and not life.served.is_set()
@@ -114,14 +141,22 @@ async def test_a_signal_before_it_listens_ends_it_as_well(life: Life) -> None:
 async def test_the_third_signal_waits_for_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    for _ in range(3):
-        life.daemon._end(signal.SIGTERM)
+
+    async def thrice() -> None:
+        for _ in range(3):
+            await hear(signal.SIGTERM)
+
+    life.on_open = thrice
+    async with asyncio.timeout(10):
+        await life.daemon.serve()
     assert codes == [128 + signal.SIGTERM]
 
 
 async def test_a_reload_takes_over_what_may_change(life: Life, caplog: pytest.LogCaptureFixture) -> None:
     life.next = Config(data_root=Path("/elsewhere"), labels=("a=1",))
-    life.daemon._reload(cast(Any, life.engine))
+    async with life.serving():
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until_async(lambda: life.engine.reloaded, "it has read its settings")
     [taken] = life.engine.reloaded
     assert taken.labels == ("a=1",) and taken.data_root == life.config.data_root
     assert "need a restart of the daemon: data-root" in caplog.text
@@ -133,17 +168,22 @@ async def test_a_faulty_file_changes_nothing(life: Life, caplog: pytest.LogCaptu
         life.engine.refuses, life.next = InvalidParameter("no such runtime"), Config(labels=("a=1",))
     else:
         life.next = InvalidParameter("it is not JSON")
-    life.daemon._reload(cast(Any, life.engine))
-    assert life.engine.reloaded == [] and life.daemon._config is life.config
-    assert "the configuration stays as it was" in caplog.text
+    async with life.serving():
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until_async(lambda: "the configuration stays as it was" in caplog.text, "it has read its settings")
+    assert life.engine.reloaded == []
 
 
-async def test_systemd_that_does_not_listen_is_no_reason_to_end(life: Life, caplog: pytest.LogCaptureFixture) -> None:
-    life.daemon._notify_socket = "@nobody-listens-here"
-    life.daemon._notify("READY=1")
-    assert "systemd cannot be told READY=1" in caplog.text
-    life.daemon._notify_socket = ""
-    life.daemon._notify("READY=1")
+@pytest.mark.parametrize("place", ["@nobody-listens-here", ""])
+async def test_systemd_that_does_not_listen_is_no_reason_to_end(
+    life: Life, caplog: pytest.LogCaptureFixture, place: str
+) -> None:
+    running = Tasks().spawn(life.daemon_that_tells(place).serve(), "a daemon", awaited=True)
+    async with asyncio.timeout(20):
+        await life.served.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await running
+    assert ("systemd cannot be told READY=1" in caplog.text) is bool(place)
 
 
 def test_settings_are_checked_before_anything_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,13 +45,7 @@ def run(
     :raises NotFound: there is no such image, and `pull` forbids to get it.
     :raises Forbidden: an engine of this process is needed, and the process is not root's.
     """
-    engine = _ENGINES.get(address=None if data_root is not None else _address(), data_root=data_root)
-    call = engine.submit(engine.opened.result().run(image, command, **spec))
-    try:
-        return call.result()
-    except BaseException:
-        call.cancel()  # ctrl-C: the container goes
-        raise
+    return _ENGINES.run(image, command, data_root, **spec)
 
 
 def close() -> None:
@@ -59,25 +53,55 @@ def close() -> None:
     _ENGINES.close()
 
 
-class _Engines:
-    """The engines that are open, by where they are."""
+Opened = AbstractAsyncContextManager[Client]
 
-    def __init__(self) -> None:
+
+def _own(data_root: str | os.PathLike[str] | None) -> Opened:
+    return Engine.open(EngineConfig() if data_root is None else EngineConfig(data_root=os.path.abspath(data_root)))
+
+
+class BlockingEngines:
+    """The engines that calls without `await` have opened, by where they are."""
+
+    def __init__(
+        self,
+        connect: Callable[[str], Opened] = connect,
+        own: Callable[[str | os.PathLike[str] | None], Opened] = _own,
+        socket: str = _SOCKET,
+        process: Callable[[], int] = os.getpid,
+    ) -> None:
+        """`connect` and `own` open those of daemons and of this process; `socket` is where a daemon listens, if nothing
+        is said, and `process` tells which process this is."""
+        self._connect = connect
+        self._own = own
+        self._socket = socket
+        self._this = process
         self._lock = threading.Lock()
         self._open: dict[object, ThreadBound[Any]] = {}
         self._process = 0
 
-    def get(self, address: str | None, data_root: str | os.PathLike[str] | None) -> ThreadBound[Client]:
+    def run(
+        self, image: str | ContainerSpec, command: Command, data_root: str | os.PathLike[str] | None = None, **spec: Any
+    ) -> Result:
+        engine = self._get(None if data_root is not None else _address(self._socket), data_root)
+        call = engine.submit(engine.opened.result().run(image, command, **spec))
+        try:
+            return call.result()
+        except BaseException:
+            call.cancel()  # ctrl-C: the container goes
+            raise
+
+    def _get(self, address: str | None, data_root: str | os.PathLike[str] | None) -> ThreadBound[Client]:
         key = address if address is not None else (None, data_root and os.path.abspath(data_root))
         with self._lock:
-            if self._process != os.getpid():
+            if self._process != self._this():
                 # Threads do not come along when a process forks.
                 self._open.clear()
-                self._process = os.getpid()
+                self._process = self._this()
                 _at_exit(self.close)
             kept = self._open.get(key)
             if kept is None:
-                kept = ThreadBound(_opening(address, data_root), "husk-run")
+                kept = ThreadBound(self._own(data_root) if address is None else self._connect(address), "husk-run")
                 kept.start()
                 try:
                     kept.opened.result()
@@ -94,23 +118,17 @@ class _Engines:
             each.close()
 
 
-def _opening(address: str | None, data_root: str | os.PathLike[str] | None) -> AbstractAsyncContextManager[Client]:
-    if address is not None:
-        return connect(address)
-    return Engine.open(EngineConfig() if data_root is None else EngineConfig(data_root=os.path.abspath(data_root)))
-
-
-def _address() -> str | None:
+def _address(place: str) -> str | None:
     """Find the address of a daemon; None where there is none."""
     for name in _VARIABLES:
         if found := os.environ.get(name):
             return found
     with socket.socket(socket.AF_UNIX) as probe:
         try:
-            probe.connect(_SOCKET)
+            probe.connect(place)
         except OSError:
             return None
-    return f"unix://{_SOCKET}"
+    return f"unix://{place}"
 
 
 def _at_exit(work: Callable[[], None]) -> None:
@@ -119,4 +137,4 @@ def _at_exit(work: Callable[[], None]) -> None:
     register(work)
 
 
-_ENGINES = _Engines()
+_ENGINES = BlockingEngines()

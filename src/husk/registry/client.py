@@ -38,7 +38,7 @@ from husk.registry.transport import (
     pieces_of,
     read_limited,
 )
-from husk.registry.upload import PushTarget
+from husk.registry.upload import CHUNK, PushTarget
 from husk.registry.web import WebFile, open_file
 from husk.text.documents import MalformedDocument, decode
 from husk.text.urls import split_url
@@ -106,7 +106,11 @@ class RegistryClient:
         backoff: float = 1.0,
         proxies: Proxies = NO_PROXIES,
         attempts: int = _BLOB_TRIES,
+        largest_list: int = _LARGEST_LIST,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._largest_list = largest_list
+        self._sleep = sleep
         self._own = user_agent, backoff, proxies
         self._transport = Transport(user_agent, insecure, proxies=proxies, mirrors=mirrors)
         self._attempts = attempts
@@ -169,8 +173,9 @@ class RegistryClient:
             asked.add(query)
             page = await self._page_of_tags(ref, f"tags/list{query}", auth)
             size += page.size
-            if size > _LARGEST_LIST:
-                raise SystemFault(f"the list of tags of {ref.familiar_name} is larger than {_LARGEST_LIST} bytes")
+            if size > self._largest_list:
+                limit = f"{self._largest_list} bytes"
+                raise SystemFault(f"the list of tags of {ref.familiar_name} is larger than {limit}")
             found.update(dict.fromkeys(page.tags))
             if not page.next:
                 break
@@ -249,8 +254,9 @@ class RegistryClient:
                     raise SystemFault(f"download failed after attempts={failed}: {error}") from error
                 await self._pause(failed, error, on_retry)
 
-    async def target(self, ref: Reference, auth: Credentials | None = None) -> PushTarget:
-        """The repository of `ref`, to push to. Mirrors are for pulling only."""
+    async def target(self, ref: Reference, auth: Credentials | None = None, chunk: int = CHUNK) -> PushTarget:
+        """The repository of `ref`, to push to. Mirrors are for pulling only. A registry that takes little at once gets
+        chunks."""
         host = self._endpoints(ref)[-1].host
         base = await self._transport.locate(host)
         try:
@@ -258,7 +264,7 @@ class RegistryClient:
         except Unreachable:
             self._transport.forget(host)
             raise
-        return PushTarget(self._session, base, ref, auth or NOBODY, self._pause)
+        return PushTarget(self._session, base, ref, auth or NOBODY, self._pause, chunk)
 
     async def search(self, term: str, limit: int, auth: Credentials | None = None) -> list[SearchResult]:
         """Repositories that fit `term`, which may begin with a registry's address."""
@@ -355,7 +361,7 @@ class RegistryClient:
         log.info("retrying in %.1f seconds after: %s", seconds, error)
         if on_retry is not None:
             on_retry(failed, seconds, str(error))
-        await asyncio.sleep(seconds)
+        await self._sleep(seconds)
 
 
 async def _body_from(response: "ClientResponse", offset: int) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from husk.aio.once import load
 from husk.config import NO_PROXIES, Proxies
@@ -47,13 +47,11 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 15
 _STALLED_SECONDS = 60
 # A server may say something all the time that is no answer.
-_HEADERS_SECONDS = 120
 _DOCUMENT_SECONDS = 600
 _PROBE_SECONDS = 15
 _BUFFER = 512 * 1024
 _MOST_REDIRECTS = 10
 _LONGEST_QUOTE = 200
-_MOST_REMEMBERED = 1000
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Chunks of HTTP of a few bytes each cost thousand times what they bring: so many may, and have to bring so much then.
 _SMALL_CHUNKS = 4096
@@ -85,6 +83,16 @@ class _Came(Enum):
     VERIFIED = "a verified connection led there"
 
 
+class TransportLimits(NamedTuple):
+    """Limits of speaking with registries: hosts that are remembered, and seconds until the head of an answer."""
+
+    remembered: int = 1000
+    headers_seconds: float = 120
+
+
+LIMITS = TransportLimits()
+
+
 class Transport:
     """The HTTP sessions to all registries."""
 
@@ -95,7 +103,9 @@ class Transport:
         certificates: Sequence[Path] = DIRECTORIES,
         proxies: Proxies = NO_PROXIES,
         mirrors: Sequence[str] = (),
+        limits: TransportLimits = LIMITS,
     ) -> None:
+        self._limits = limits
         self._user_agent = user_agent
         self._proxies = proxies
         self._certificates = tuple(certificates)
@@ -125,7 +135,7 @@ class Transport:
         """The base URL of the registry at `host`, such as `https://registry.example:5000`."""
         async with self._locks.setdefault(host, asyncio.Lock()):
             if host not in self._bases:
-                if len(self._bases) >= _MOST_REMEMBERED:
+                if len(self._bases) >= self._limits.remembered:
                     self._bases.clear()
                     # Whoever holds one, or waits for it, keeps it.
                     self._locks = {one: lock for one, lock in self._locks.items() if lock.locked()}
@@ -158,7 +168,7 @@ class Transport:
         way = await find_way(url, self._rules, self._proxies, resolve)
         if not way.open and url.startswith("https:"):
             # What is open is looked at each time; what is verified needs that no more.
-            if len(self._verified) >= _MOST_REMEMBERED:
+            if len(self._verified) >= self._limits.remembered:
                 self._verified.clear()
             self._verified.add(host)
         return way
@@ -237,7 +247,7 @@ class Transport:
             try:
                 tls = await self._tls(url, way)
                 # What is sent takes its time.
-                async with asyncio.timeout(_HEADERS_SECONDS if body is None else None):
+                async with asyncio.timeout(self._limits.headers_seconds if body is None else None):
                     response = await session.request(
                         method,
                         _exact(url),
@@ -287,7 +297,7 @@ class Transport:
             return True
         host, key = netloc_of(url), (netloc_of(url), way.open)
         if key not in self._contexts:
-            if len(self._contexts) >= _MOST_REMEMBERED:
+            if len(self._contexts) >= self._limits.remembered:
                 self._contexts.clear()
             found = await asyncio.to_thread(context_for, host, self._certificates, lenient=way.open)
             self._contexts[key] = found
@@ -360,12 +370,14 @@ async def pieces_of(response: "ClientResponse") -> AsyncIterator[bytes]:
             yield piece
 
 
-async def read_limited(response: "ClientResponse", limit: int, cut: bool = False) -> bytes:
+async def read_limited(
+    response: "ClientResponse", limit: int, cut: bool = False, patience: float = _DOCUMENT_SECONDS
+) -> bytes:
     """The answer's body; of one with more than `limit` bytes the beginning if `cut`, else an error."""
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(_DOCUMENT_SECONDS):
+        async with asyncio.timeout(patience):
             async for part in pieces_of(response):
                 size += len(part)
                 parts.append(part)

@@ -49,7 +49,16 @@ class BlobSource(Protocol):
 class PushTarget:
     """One repository of a registry to push to; safe to use for several blobs at once."""
 
-    def __init__(self, session: RegistrySession, base: str, ref: Reference, who: Credentials, pause: Pause) -> None:
+    def __init__(
+        self,
+        session: RegistrySession,
+        base: str,
+        ref: Reference,
+        who: Credentials,
+        pause: Pause,
+        chunk: int = CHUNK,
+    ) -> None:
+        self._chunk = chunk
         self._session = session
         self._base = base
         self._ref = ref
@@ -184,9 +193,9 @@ class PushTarget:
             async with aclosing(source.read(offset)) as pieces:
                 async for piece in pieces:
                     buffer += piece
-                    while len(buffer) >= CHUNK:
-                        await send(bytes(buffer[:CHUNK]))
-                        del buffer[:CHUNK]
+                    while len(buffer) >= self._chunk:
+                        await send(bytes(buffer[: self._chunk]))
+                        del buffer[: self._chunk]
             if buffer:
                 await send(bytes(buffer))
         except (Unreachable, Interrupted, RegistryRefused) as error:

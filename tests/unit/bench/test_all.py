@@ -32,10 +32,9 @@ class FakeRun:
         return "there is no h2load" if self.name == "api" else Report(self.name, "Time of an exec", missing=["podman"])
 
 
-def test_a_script_that_fails_stops_no_other_and_is_told(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(bench_all, "Run", FakeRun)
+def test_a_script_that_fails_stops_no_other_and_is_told(tmp_path, capsys) -> None:
     found = Collection(MACHINE)
-    bench_all.run_all(["exec", "api", "logs"], tmp_path, True, found)
+    bench_all.run_all(["exec", "api", "logs"], tmp_path, True, found, FakeRun)  # type: ignore[arg-type]
     assert [report.script for report in found.reports] == ["exec", "logs"]
     assert bench_all.missing(found) == [
         "bench.api failed: there is no h2load (all of it in api.log)",
@@ -55,10 +54,9 @@ class OneFails(FakeRun):
         return found
 
 
-def test_an_engine_that_fails_costs_its_own_column(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(bench_all, "Run", OneFails)
+def test_an_engine_that_fails_costs_its_own_column(tmp_path, capsys) -> None:
     found = Collection(MACHINE)
-    bench_all.run_all(["logs", "exec"], tmp_path, True, found)
+    bench_all.run_all(["logs", "exec"], tmp_path, True, found, OneFails)  # type: ignore[arg-type]
     (report,) = found.reports
     assert report.lost == {"podman": "podman: no such thing"} and list(report.engines) == ["husk"]
     assert list(found.failed) == ["exec"]
@@ -67,14 +65,13 @@ def test_an_engine_that_fails_costs_its_own_column(tmp_path, monkeypatch, capsys
     assert "each engine alone now" in said and "done without podman" in said
 
 
-def test_a_script_tells_its_engines_and_is_run_for_one(tmp_path, monkeypatch) -> None:
+def test_a_script_tells_its_engines_and_is_run_for_one(tmp_path) -> None:
     """A real process, which stands for a script."""
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench/exec.py").write_text(
         "import sys\nprint('# engines: husk,podman')\nprint(sys.argv)\nsys.exit('podman: broken')\n"
     )
-    monkeypatch.setattr(bench_all, "ROOT", tmp_path)
-    run = bench_all.Run("exec", tmp_path, True, "husk")
+    run = bench_all.Run("exec", tmp_path, True, "husk", root=tmp_path)
     while run.alive():
         pass
     assert run.engines == ["husk", "podman"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.config import AddressPool, Config, DashboardConfig, RuntimeConfig, TlsConfig, load
-from husk.config.load import SettingsSource, build, merge, reloadable
+from husk.config import AddressPool, Config, DashboardConfig, RuntimeConfig, TlsConfig
+from husk.config.load import Names, SettingsSource, build, merge, reloadable
 from husk.config.settings import RuntimeSetting, Settings, UlimitSetting, parse_file, read_file
 from husk.errors import InvalidParameter
 
@@ -21,14 +21,12 @@ def daemon_json(tmp_path: Path):
     return write
 
 
-def test_without_flags_and_file_the_defaults_hold(monkeypatch, tmp_path):
-    monkeypatch.setattr(load, "DEFAULT_CONFIG_FILE", tmp_path / "absent.json")
-    assert SettingsSource(Settings()).load() == Config()
+def test_without_flags_and_file_the_defaults_hold(tmp_path):
+    assert SettingsSource(Settings(), names=Names(tmp_path / "absent.json")).load() == Config()
 
 
-def test_the_default_file_is_read_when_it_exists(monkeypatch, daemon_json):
-    monkeypatch.setattr(load, "DEFAULT_CONFIG_FILE", daemon_json(labels=["a=b"]))
-    assert SettingsSource(Settings()).load().labels == ("a=b",)
+def test_the_default_file_is_read_when_it_exists(daemon_json):
+    assert SettingsSource(Settings(), names=Names(daemon_json(labels=["a=b"]))).load().labels == ("a=b",)
 
 
 def test_every_key_of_the_file_reaches_its_setting():

@@ -7,7 +7,7 @@ import pytest
 
 from husk.client.execs import Result
 from husk.errors import Unavailable
-from husk.library import blocking
+from husk.library.blocking import BlockingEngines
 
 
 class Double:
@@ -34,33 +34,35 @@ class Doubles:
         self.told.append("closed")
 
     @asynccontextmanager
-    async def open(self, config: Any) -> AsyncIterator[Double]:
-        self.told.append(f"open {config.data_root}")
+    async def own(self, data_root: Any) -> AsyncIterator[Double]:
+        self.told.append(f"open {data_root or 'usual'}")
         yield Double("own")
         self.told.append("closed")
 
 
 @pytest.fixture
-def doubles(monkeypatch, tmp_path):
-    doubles = Doubles()
-    monkeypatch.setattr(blocking, "connect", doubles.connect)
-    monkeypatch.setattr("husk.library.blocking.Engine.open", doubles.open)
-    monkeypatch.setattr(blocking, "_SOCKET", str(tmp_path / "no.sock"))
+def doubles(monkeypatch):
     for name in ("HUSK_HOST", "DOCKER_HOST"):
         monkeypatch.delenv(name, raising=False)
-    yield doubles
-    blocking.close()
+    return Doubles()
 
 
-def test_an_engine_of_the_process_stays_open_between_calls(doubles):
+@pytest.fixture
+def blocking(doubles, tmp_path):
+    engines = BlockingEngines(doubles.connect, doubles.own, str(tmp_path / "no.sock"))
+    yield engines
+    engines.close()
+
+
+def test_an_engine_of_the_process_stays_open_between_calls(doubles, blocking):
     assert blocking.run("busybox", "echo hi", memory="1m").stdout == b"own busybox echo hi {'memory': '1m'}"
     blocking.run("busybox", "echo hi")
-    assert doubles.told == ["open /var/lib/husk"]
+    assert doubles.told == ["open usual"]
     blocking.close()
     assert doubles.told[1:] == ["closed"]
 
 
-def test_variables_say_where_the_engine_is_unless_roots_are_given(doubles, monkeypatch, tmp_path):
+def test_variables_say_where_the_engine_is_unless_roots_are_given(doubles, blocking, monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", "tcp://b:1")
     blocking.run("busybox", "x")
     monkeypatch.setenv("HUSK_HOST", "unix:///a")
@@ -69,23 +71,24 @@ def test_variables_say_where_the_engine_is_unless_roots_are_given(doubles, monke
     assert doubles.told == ["connect tcp://b:1", "connect unix:///a", f"open {tmp_path}"]
 
 
-def test_a_failure_is_that_of_the_call(doubles):
+def test_a_failure_is_that_of_the_call(doubles, blocking):
     with pytest.raises(Unavailable):
         blocking.run("busybox", "fail")
     assert blocking.run("busybox", "x").ok
 
 
-async def test_a_running_loop_is_not_disturbed(doubles):
+async def test_a_running_loop_is_not_disturbed(doubles, blocking):
     ticks = asyncio.get_running_loop().create_task(asyncio.sleep(0, "tick"))
     assert blocking.run("busybox", "x").ok
     assert await ticks == "tick"
 
 
-def test_a_process_that_was_forked_opens_its_own(doubles, monkeypatch):
-    blocking.run("busybox", "x")
-    monkeypatch.setattr("husk.library.blocking.os.getpid", lambda: -1)
-    kept = list(blocking._ENGINES._open.values())
-    blocking.run("busybox", "x")
-    assert len(doubles.told) == 2
-    for each in kept:
-        each.close()
+def test_a_process_that_was_forked_opens_its_own(doubles, tmp_path):
+    processes = iter([1, 1])
+    engines = BlockingEngines(
+        doubles.connect, doubles.own, str(tmp_path / "no.sock"), process=lambda: next(processes, 2)
+    )
+    engines.run("busybox", "x")
+    engines.run("busybox", "x")
+    assert doubles.told == ["open usual"] * 2
+    engines.close()

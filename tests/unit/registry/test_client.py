@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault, Unauthorized
-from husk.registry import client as client_module
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.manifest import DOCKER_MANIFEST, Descriptor, ImageManifest, parse_manifest
@@ -232,7 +231,7 @@ async def test_a_stumbling_registry_is_asked_again_for_the_manifest(
 
 
 async def test_a_registry_that_wants_to_be_left_alone_is_not_waited_for_in_silence(
-    client: RegistryClient, fake: FakeRegistry, image: Image, monkeypatch: pytest.MonkeyPatch
+    fake: FakeRegistry, image: Image
 ) -> None:
     busy = '{"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit"}]}'
     told: list[tuple[int, float]] = []
@@ -241,21 +240,21 @@ async def test_a_registry_that_wants_to_be_left_alone_is_not_waited_for_in_silen
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr("husk.registry.client.asyncio.sleep", sleep)
-    for fault in (Status(429, busy), Status(429, busy, 60), Status(503, "", 60)):
-        said = "toomanyrequests: You have reached" if fault.status == 429 else "503 Service Unavailable"
-        for key, ask in (("1", client.manifest(ref_at(fake))), (config_of(image).digest, None)):
-            fake.faults[key] = [fault]
-            error = await failure(ask or client.blob_bytes(ref_at(fake), config_of(image)))
-            assert said in error.message and fake.faults[key] == []
-    assert waited == []
-    fake.faults[layer_of(image).digest] = [Status(429, busy, 60)]
-    heard = client.blob(
-        ref_at(fake), layer_of(image), None, lambda failed, seconds, why: told.append((failed, seconds))
-    )
-    async with aclosing(heard) as chunks:
-        assert b"".join([chunk async for chunk in chunks]) == LAYER
-    assert told == [(1, 30.0)] and waited == [30.0]
+    async with RegistryClient(backoff=0.001, sleep=sleep) as client:
+        for fault in (Status(429, busy), Status(429, busy, 60), Status(503, "", 60)):
+            said = "toomanyrequests: You have reached" if fault.status == 429 else "503 Service Unavailable"
+            for key, ask in (("1", client.manifest(ref_at(fake))), (config_of(image).digest, None)):
+                fake.faults[key] = [fault]
+                error = await failure(ask or client.blob_bytes(ref_at(fake), config_of(image)))
+                assert said in error.message and fake.faults[key] == []
+        assert waited == []
+        fake.faults[layer_of(image).digest] = [Status(429, busy, 60)]
+        heard = client.blob(
+            ref_at(fake), layer_of(image), None, lambda failed, seconds, why: told.append((failed, seconds))
+        )
+        async with aclosing(heard) as chunks:
+            assert b"".join([chunk async for chunk in chunks]) == LAYER
+        assert told == [(1, 30.0)] and waited == [30.0]
 
 
 async def test_unknown_images_are_not_found(client: RegistryClient, fake: FakeRegistry) -> None:
@@ -460,22 +459,38 @@ async def test_strangers_have_nothing_to_lose_at_a_plain_token_service(
         assert (await client.manifest(ref_at(fake))).body == image.manifest
 
 
-async def test_settings_hold_from_the_start_and_may_change_while_running(image: Image) -> None:
-    async with FakeRegistry() as mirror:
+async def test_settings_hold_from_the_start_and_may_change_while_running(
+    image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_names(monkeypatch, {"plain.test": [[ELSEWHERE]]})
+    async with FakeRegistry() as mirror, FakeRegistry() as plain:
         mirror.add("library/app", "1", image)
-        async with RegistryClient(["plain.example"], (), "husk/test", backoff=0.001) as client:
-            assert await client._transport.is_insecure("plain.example")
+        plain.add("app", "1", image)
+        wanted = named_at(plain, "plain.test")
+        async with RegistryClient([wanted.domain], (), "husk/test", backoff=0.001) as client:
+            assert (await client.manifest(wanted)).body == image.manifest
             assert "registry-1.docker.io" in (await failure(client.manifest(parse("app:1")))).message
             client.configure((), [f"http://{mirror.host}"])
-            assert not await client._transport.is_insecure("plain.example")
+            assert "https://plain.test" in (await failure(client.manifest(wanted))).message
             assert (await client.manifest(parse("app:1"))).body == image.manifest
 
 
-async def test_one_registry_may_be_had_insecurely_by_who_asks_for_it() -> None:
-    async with RegistryClient() as client, client.insecurely("192.0.2.1:5000") as other:
-        assert await other._transport.is_insecure("192.0.2.1:5000")
-        assert not await other._transport.is_insecure("192.0.2.2:5000")
-        assert not await client._transport.is_insecure("192.0.2.1:5000")
+async def test_one_registry_may_be_had_insecurely_by_who_asks_for_it(
+    image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_names(monkeypatch, {"one.test": [[ELSEWHERE]], "two.test": [[ELSEWHERE]]})
+    async with FakeRegistry() as fake, RegistryClient(backoff=0.001) as client:
+        fake.add("app", "1", image)
+        one, two = named_at(fake, "one.test"), named_at(fake, "two.test")
+        async with client.insecurely(one.domain) as other:
+            assert (await other.manifest(one)).body == image.manifest
+            assert "https://two.test" in (await failure(other.manifest(two))).message
+            assert "https://one.test" in (await failure(client.manifest(one))).message
+
+
+def named_at(fake: FakeRegistry, name: str) -> Reference:
+    """Return the reference of an image of a registry by another name."""
+    return parse(f"{name}:{fake.host.rpartition(':')[2]}/app:1")
 
 
 class Pages:
@@ -513,13 +528,10 @@ async def test_pages_of_tags_that_lead_in_a_circle_have_an_end(client: RegistryC
     assert pages.asked == ["", "p=1"]
 
 
-async def test_a_list_of_tags_without_an_end_is_refused(
-    client: RegistryClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client_module, "_LARGEST_LIST", 100)
+async def test_a_list_of_tags_without_an_end_is_refused() -> None:
     many = {f"p={n}": (["t" * 30], f'</x?p={n + 1}>; rel="next"') for n in range(10)}
     pages = Pages({"": ([], '</x?p=0>; rel="next"'), **many})
-    async with pages.served() as ref:
+    async with pages.served() as ref, RegistryClient(backoff=0.001, largest_list=100) as client:
         assert "is larger than 100 bytes" in (await failure(client.tags(ref))).message
     assert len(pages.asked) < 5
 

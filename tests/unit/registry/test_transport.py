@@ -11,17 +11,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
-from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.client_reqrep import ConnectionKey
 
-from husk.config import Proxies
+from husk.config import NO_PROXIES, Proxies
 from husk.errors import HuskError, SystemFault
 from husk.registry import transport as module
-from husk.registry.transport import Interrupted, Transport, Unreachable, describe
+from husk.registry.transport import Interrupted, Transport, TransportLimits, Unreachable, describe
 from husk.registry.web import open_file
 from tests.support.certificates import Authority, Pair
 from tests.support.names import ELSEWHERE, answer_names
@@ -35,13 +34,22 @@ async def test_who_is_insecure_may_change_while_running() -> None:
     assert await transport.is_insecure("10.0.0.1") and await transport.is_insecure("127.0.0.1")
 
 
-async def test_of_many_hosts_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_REMEMBERED", 10)
-    transport = Transport("test")
-    monkeypatch.setattr(transport, "is_insecure", AsyncMock(return_value=False))
-    for number in range(100):
-        assert await transport.locate(f"h{number}.test") == f"https://h{number}.test"
-    assert len(transport._bases) <= 10 and len(transport._locks) <= 11
+async def test_of_many_hosts_the_oldest_are_forgotten() -> None:
+    asked: list[str] = []
+
+    class Asked(Transport):
+        async def is_insecure(self, host: str) -> bool:
+            asked.append(host)
+            return False
+
+    transport = Asked("test", limits=TransportLimits(remembered=10))
+    hosts = [f"h{number}.test" for number in range(100)]
+    for host in hosts:
+        assert await transport.locate(host) == f"https://{host}"
+    assert asked == hosts
+    for host in hosts[::-1]:
+        await transport.locate(host)
+    assert asked[100:] == hosts[89::-1], "the last ones are remembered"
 
 
 async def test_a_secure_registry_is_https_without_being_asked() -> None:
@@ -92,12 +100,14 @@ def context(pair: Pair) -> ssl.SSLContext:
     return context
 
 
-def trusting(pair: Pair, certs: Path, *hosts: str, insecure: Sequence[str] = ()) -> Transport:
+def trusting(
+    pair: Pair, certs: Path, *hosts: str, insecure: Sequence[str] = (), proxies: Proxies = NO_PROXIES
+) -> Transport:
     """A transport that trusts the test's authority at these hosts."""
     for host in hosts:
         (certs / host).mkdir(parents=True)
         shutil.copy(pair.ca, certs / host / "ca.crt")
-    return Transport("test", insecure, certificates=[certs])
+    return Transport("test", insecure, certificates=[certs], proxies=proxies)
 
 
 async def test_one_address_among_others_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,8 +204,7 @@ async def test_each_hop_has_its_own_proxy_and_certificates(
     async with Server() as first, Server() as proxy, Server(context) as store:
         host = f"verified.test:{store.port}"
         first.moves = {"/a": (307, "http://far.test/blob"), "/b": (307, f"https://{host}/blob")}
-        transport = trusting(pair, tmp_path, host)
-        transport._proxies = Proxies(f"http://127.0.0.1:{proxy.port}", "", "")
+        transport = trusting(pair, tmp_path, host, proxies=Proxies(f"http://127.0.0.1:{proxy.port}", "", ""))
         async with closing(transport):
             assert await ask(transport, f"http://127.0.0.1:{first.port}/a") == 200
             assert proxy.asked[0][2]["host"] == "far.test"
@@ -283,20 +292,19 @@ async def talking(begin: bytes, endless: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/a"
 
 
-async def test_a_server_that_never_comes_to_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_HEADERS_SECONDS", 0.2)
-    async with talking(b"", b"HTTP/1.1 100 Continue\r\n\r\n") as url, closing(Transport("test")) as transport:
+async def test_a_server_that_never_comes_to_its_answer_is_left() -> None:
+    hasty = Transport("test", limits=TransportLimits(headers_seconds=0.2))
+    async with talking(b"", b"HTTP/1.1 100 Continue\r\n\r\n") as url, closing(hasty) as transport:
         with pytest.raises(Unreachable, match="timeout awaiting response headers"):
             await ask(transport, url)
 
 
-async def test_a_document_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_DOCUMENT_SECONDS", 0.2)
+async def test_a_document_that_never_ends_is_left() -> None:
     begin = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;"
     async with talking(begin, b"extension" * 100) as url, closing(Transport("test")) as transport:
         with pytest.raises(Interrupted):
             async with transport.send("GET", url) as response:
-                await module.read_limited(response, 100)
+                await module.read_limited(response, 100, patience=0.2)
 
 
 async def test_chunks_of_a_few_bytes_are_not_read_to_their_end() -> None:

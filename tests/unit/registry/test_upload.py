@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from husk.errors import SystemFault
-from husk.registry import reference, upload
+from husk.registry import reference
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
 from husk.registry.upload import PushTarget
@@ -257,17 +257,16 @@ async def test_a_registry_without_patch_gets_the_blob_at_the_end(sink: Sink, tar
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_registry_that_takes_little_at_once_gets_chunks(
-    sink: Sink, target: PushTarget, known: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upload, "CHUNK", 300_000)
-    sink.largest = 300_000
-    await target.upload(Blob(known))
-    assert sink.blobs == {DIGEST: DATA}
-    sink.blobs.clear()
-    sink.cuts = [100_000]
-    await target.upload(Blob(known))
-    assert sink.blobs == {DIGEST: DATA}, "a chunk that broke off is taken up where it stopped"
+async def test_a_registry_that_takes_little_at_once_gets_chunks(sink: Sink, known: bool) -> None:
+    async with RegistryClient(backoff=0.001) as client:
+        target = await client.target(reference.parse(f"{sink.host}/app:1"), chunk=300_000)
+        sink.largest = 300_000
+        await target.upload(Blob(known))
+        assert sink.blobs == {DIGEST: DATA}
+        sink.blobs.clear()
+        sink.cuts = [100_000]
+        await target.upload(Blob(known))
+        assert sink.blobs == {DIGEST: DATA}, "a chunk that broke off is taken up where it stopped"
 
 
 async def test_redirects_in_a_circle_end(sink: Sink, target: PushTarget) -> None:

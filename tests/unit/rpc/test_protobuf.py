@@ -109,10 +109,10 @@ def test_an_entry_may_lack_its_key_and_its_value() -> None:
 
 def test_messages_lie_within_one_another_only_so_deep() -> None:
     def nested(times: int) -> bytes:
-        data = b""
+        message = Large()
         for _ in range(times):
-            data = b"\x42" + protobuf._varint(len(data)) + data
-        return data
+            message = Large(again=message)
+        return message.encode()
 
     assert Large.decode(nested(99)).again is not None
     with pytest.raises(InvalidParameter, match="within one another"):
