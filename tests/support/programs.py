@@ -12,7 +12,7 @@ class WrittenPrograms:
         self._told = directory / "told"
 
     def add(self, *names: str, script: str = "") -> None:
-        """Have programs, or replace them, that then do what a script of the shell says."""
+        """Add programs, or replace them; a script of the shell says what they do."""
         for name in names:
             path = self.directory / name
             path.write_text(f'#!/bin/sh\necho {name} "$@" >> {self._told}\n{script}\n')

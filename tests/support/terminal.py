@@ -93,7 +93,7 @@ class Terminal:
 
 @contextmanager
 def stdout_terminal() -> Iterator[Callable[[], str]]:
-    """Have a terminal as this process's stdout; what is given tells what was written on it since it was last asked."""
+    """Make a terminal this process's stdout; what is given tells what was written on it since it was last asked."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     os.set_blocking(master, False)

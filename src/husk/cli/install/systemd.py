@@ -43,7 +43,7 @@ def disable(root: Path, units: Sequence[str], running: bool) -> None:
 
 
 def reload(root: Path) -> None:
-    """Have a systemd that is running read its units again."""
+    """Make a systemd that is running read its units again."""
     _tell(root, ["daemon-reload"])
 
 

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeat(NamedTuple):
-    """How long until a client is asked again, and how long it may take to answer, in seconds."""
+    """Seconds until a client is asked again, and seconds that it may take to answer."""
 
     interval: float = 5.0
     slowest_answer: float = 15.0

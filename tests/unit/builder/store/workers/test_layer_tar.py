@@ -22,7 +22,7 @@ from husk.storage.workers.parts import Blob
 
 
 class Trees(NamedTuple):
-    """Where files are copied from and to, and the tar of what is copied."""
+    """The places that files are copied from and to, and the tar of what is copied."""
 
     source: Path
     target: Path
@@ -31,7 +31,7 @@ class Trees(NamedTuple):
 
 @pytest.fixture(params=["by the same process", "by another process"])
 def many(request: pytest.FixtureRequest) -> int:
-    """How many files are many: there are few here."""
+    """The number of files that are many: there are few here."""
     return 1 if request.param == "by another process" else 1 << 30
 
 
