@@ -139,6 +139,8 @@ class Containers:
         self.events: Events | None = None
         self.records: dict[str, Container] = {}
         self.trouble = True
+        # Whether what fails does so as fast as it can; being tried again all the time then, it costs ten times as much.
+        self.hasty = False
         # Hears of one that somebody stops or removes.
         self.ending: Callable[[Host, Container], None] = lambda host, record: None
 
@@ -161,6 +163,7 @@ class Containers:
         if record.state.running:
             raise NotModified("it runs")
         if record.config.image == "bad":
+            await asyncio.sleep(self._failing())
             raise InvalidParameter("exec format error")
         record = self.records[record.id] = but(record, state=replace(record.state, status="running"))
         self._tell("start", record)
@@ -206,7 +209,7 @@ class Containers:
         image = record.config.image
         code = 0 if image == "job" else 1
         if image == "crash":
-            after = 0.05
+            after = self._failing()
         elif image == "job":
             after = self._chance.uniform(0.5, 5)
         elif image == "flaky" and self.trouble and self._chance.random() < 0.5:
@@ -214,6 +217,10 @@ class Containers:
         else:
             return
         asyncio.get_running_loop().call_later(after, self._end, record, code)
+
+    def _failing(self) -> float:
+        """Return the seconds that something takes to fail."""
+        return 0.05 if self.hasty else self._chance.uniform(0.5, 8)
 
     def _end(self, record: Container, code: int) -> None:
         record = self.records.get(record.id, record)

@@ -20,7 +20,8 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from itertools import count
+from typing import Any, cast
 
 import msgspec
 
@@ -64,6 +65,8 @@ MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 TROUBLE, SETTLE, STAY, BESIDE = 90.0, 240.0, 20.0, 45.0
 # How long ago a manager that is counted on may have been there: who demotes another has asked it shortly before.
 ASKED = 30.0
+# In how many lives tasks fail as fast as they can.
+HASTY = 1 / 8
 # What etcd takes in a request.
 LARGEST = 1_572_864
 KINDS: dict[str, type[Task] | type[Service] | type[Node] | type[Swarm]] = {
@@ -118,8 +121,10 @@ class Life:
         self._there_at: dict[str, float] = {}
         self._write_first_records()
         self.etcd.observers.append(self._written)
+        hasty = self.chance.random() < HASTY
         for host in self.hosts.values():
             host.containers.ending = self._ending
+            host.containers.hasty = hasty
             self._start(host)
         background = [self.etcd.pass_time(), self._watch(), self._clients(), self._clients()]
         for work in background:
@@ -480,16 +485,19 @@ class Life:
             kind, key = name_of(event.kv.key)
             found = self.etcd.records.get(event.kv.key)
             body = None if found is None else with_version(found.value, found.mod_revision)
-            self._look_at_memory(kind, key)
-            if kind in KINDS and found is not None and body is not None:
-                record = msgspec.json.decode(body, type=KINDS[kind])
+            for manager in self._managers():
+                self._look_at_memory(manager, kind, key)
+            if kind not in KINDS:
+                continue
+            record = None if body is None else msgspec.json.decode(body, type=KINDS[kind])
+            if record is not None and found is not None:
                 self._forms[kind, key, found.mod_revision] = _form(record)
             if kind == "task":
-                self._note_task(key, None if body is None else msgspec.json.decode(body, type=Task))
+                self._note_task(key, cast("Task | None", record))
             elif kind == "service":
-                self._note_service(key, None if body is None else msgspec.json.decode(body, type=Service))
-            elif kind == "node" and body is not None:
-                self._note_node(key, msgspec.json.decode(body, type=Node))
+                self._note_service(key, cast("Service | None", record))
+            elif isinstance(record, Node):
+                self._note_node(key, record)
         self._found_at = revision
 
     def _note_node(self, key: str, node: Node) -> None:
@@ -511,20 +519,17 @@ class Life:
                     f"{key} is demoted, though of the managers {sorted(left)} only {sorted(there)} are there"
                 )
 
-    def _look_at_memory(self, kind: str, key: str) -> None:
-        """Check that each manager has this record as it was written when it had that version."""
-        for manager in self._managers():
-            if kind not in KINDS or manager.process.dead or not manager.ready:
-                continue
-            known = manager.store._tables[kind].get(key)
-            if isinstance(known, Task) and _is_large(known.spec):
-                continue  # that costs too much
-            if isinstance(known, Service) and _is_large(known.spec.task_template):
-                continue
-            if known is not None and self._forms.get((kind, key, known.version)) != _form(known):
-                self._violated(
-                    f"{manager.host.name} has {kind} {key} as it was not written with version {known.version}"
-                )
+    def _look_at_memory(self, manager: Manager, kind: str, key: str) -> None:
+        """Check that this manager has this record as it was written when it had that version."""
+        if kind not in KINDS or manager.process.dead or not manager.ready:
+            return
+        known = manager.store._tables[kind].get(key)
+        if isinstance(known, Task) and _is_large(known.spec):
+            return  # that costs too much
+        if isinstance(known, Service) and _is_large(known.spec.task_template):
+            return
+        if known is not None and self._forms.get((kind, key, known.version)) != _form(known):
+            self._violated(f"{manager.host.name} has {kind} {key} as it was not written with version {known.version}")
 
     def _note_service(self, key: str, service: Service | None) -> None:
         if service is None:
@@ -569,16 +574,18 @@ class Life:
             self._violated(f"{host.name} ends a container of task {task.id}, which is wanted")
 
     async def _watch(self) -> None:
-        while True:
+        for second in count():
             await asyncio.sleep(1)
             for service in self.acknowledged - self.removed:
                 if service not in self.services:
                     self._violated(f"service {service} was declared, and is not there")
-            for manager in self._managers():
-                if not manager.process.dead and manager.ready:
-                    for kind in KINDS:
-                        for key in manager.store._tables[kind]:
-                            self._look_at_memory(kind, key)
+            # All of what one of them has, in turn: nothing else costs as much.
+            managers = self._managers()
+            manager = managers[second % len(managers)]
+            if not manager.process.dead and manager.ready:
+                for kind in KINDS:
+                    for key in manager.store._tables[kind]:
+                        self._look_at_memory(manager, kind, key)
             self._there_at |= dict.fromkeys(self.etcd.majority(), self.now)
             self._look_side_by_side()
 

@@ -8,7 +8,7 @@ import pytest
 
 FIRST = 389733003
 # In seconds.
-SECONDS = float(os.environ.get("SIMULATION_SECONDS", "25"))
+SECONDS = float(os.environ.get("SIMULATION_SECONDS", "30"))
 
 
 def lives(*arguments: str) -> str:
