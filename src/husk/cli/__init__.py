@@ -5,9 +5,11 @@ without click. Those of the client use the library's face (`husk.client`) and no
 """
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 
 from husk.cli.kit.words import visible
 from husk.errors import HuskError
@@ -18,6 +20,7 @@ def main(line: Sequence[str] | None = None) -> None:
 
     Errors that the user can mend are one line, not a traceback.
     """
+    sys.excepthook = _tell_fault
     program, *arguments = sys.argv if line is None else line
     name = os.path.basename(program)
     try:
@@ -30,6 +33,17 @@ def main(line: Sequence[str] | None = None) -> None:
     except HuskError as error:
         print(f"{name if name == 'dockerd' else 'husk'}: {visible(error.message)}", file=sys.stderr)
         sys.exit(1)
+
+
+def _tell_fault(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write the traceback of a fault of ours, in whose message there may be anything."""
+    told, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        sys.__excepthook__(kind, error, trace)
+        written = sys.stderr.getvalue()
+    finally:
+        sys.stderr = told
+    print(visible(written), end="", file=sys.stderr)
 
 
 def _serve(arguments: list[str], as_dockerd: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from husk.client.container import Container
 from husk.client.spec import Command
 from husk.errors import Unavailable
+from husk.text.terminals import visible
 
 # Between two looks: soon at first, as most services are ready within milliseconds.
 _FIRST, _LONGEST = 0.002, 0.1
@@ -102,7 +103,7 @@ async def _require_running(box: Container, missing: str) -> None:
 
 async def _failure(box: Container, what: str) -> Unavailable:
     try:
-        written = (await box.logs(tail=50)).decode(errors="replace").strip()[-_SHOWN:]
+        written = visible((await box.logs(tail=50)).decode(errors="replace").strip()[-_SHOWN:])
     except Exception as error:
         written = f"({error})"
     return Unavailable(f"container {box.name or box.short_id} {what}. It wrote:\n{written or '(nothing)'}")

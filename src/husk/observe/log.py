@@ -9,7 +9,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from husk.text.terminals import json_text, visible
+from husk.text.terminals import indented, json_text
 from husk.watch import request_id
 
 _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}
@@ -33,8 +33,7 @@ class TextFormatter(logging.Formatter):
         if not (trace := _trace(self, record)):
             return line
 
-        # Indented: a line of the log begins with its time, and messages of errors have lines of their own.
-        return f"{line}\n" + "\n".join(f"  {each}" for each in visible(trace).split("\n"))
+        return f"{line}\n{indented(trace)}"
 
 
 class JSONFormatter(logging.Formatter):

@@ -14,6 +14,7 @@ from husk.registry.challenges import Challenge
 from husk.registry.reference import Reference
 from husk.text.documents import MalformedDocument, decode
 from husk.text.json_faults import in_go_words
+from husk.text.terminals import visible
 
 _LONGEST_QUOTE = 512
 _MESSAGES = {
@@ -40,7 +41,8 @@ class Refusal(msgspec.Struct, frozen=True):
         return self.status in _TRANSIENT
 
     def __str__(self) -> str:
-        return f"{self.code.lower().replace('_', ' ')}: {self.message}" if self.code else self.message
+        """Return what it says, as a client may print it: a registry is a stranger."""
+        return visible(f"{self.code.lower().replace('_', ' ')}: {self.message}" if self.code else self.message)
 
 
 class _Problem(msgspec.Struct):

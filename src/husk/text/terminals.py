@@ -1,13 +1,19 @@
 """Texts of strangers as a terminal shows them and does not obey them. Pure."""
 
+# What is obeyed: control characters, and those that turn the order of the letters on a line.
+_TURNS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0))
 # Bytes that are no text are told so, too (`surrogateescape`): a terminal may take 0x9b for the begin of a sequence.
 _BYTES = range(0x80, 0x100)
-_SHOWN = {sign: f"\\x{sign:02x}" for sign in _CONTROLS} | {0xDC00 + byte: f"\\x{byte:02x}" for byte in _BYTES}
+_SHOWN = {
+    **{sign: f"\\x{sign:02x}" for sign in _CONTROLS},
+    **{0xDC00 + byte: f"\\x{byte:02x}" for byte in _BYTES},
+    **{sign: f"\\u{sign:04x}" for sign in _TURNS},
+}
 _SHOWN_IN_LINES = {sign: shown for sign, shown in _SHOWN.items() if chr(sign) not in "\n\t"}
 _SHOWN_IN_LINE = {**_SHOWN, ord("\n"): "\\n", ord("\t"): "\t"}
 # What `json` leaves as it is, where it leaves letters as they are.
-_IN_JSON = {sign: f"\\u{sign:04x}" for sign in (*range(0x7F, 0xA0), *(0xDC00 + byte for byte in _BYTES))}
+_IN_JSON = {sign: f"\\u{sign:04x}" for sign in (*range(0x7F, 0xA0), *(0xDC00 + byte for byte in _BYTES), *_TURNS)}
 
 
 def visible(text: str) -> str:
@@ -19,6 +25,11 @@ def visible(text: str) -> str:
 def in_line(text: str) -> str:
     """The same for a part of a line, which cannot begin another one."""
     return text.translate(_SHOWN_IN_LINE)
+
+
+def indented(trace: str) -> str:
+    """The same for a traceback in a log: a line of a log begins with its time, and errors' messages have any lines."""
+    return "\n".join(f"  {line}" for line in visible(trace).rstrip("\n").split("\n"))
 
 
 def coloured(text: str) -> str:

@@ -1,5 +1,6 @@
 """Every command: loaded when it is used, told of in docs/cli.md, and with `--json` where there is something to tell."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -49,7 +50,6 @@ def test_dockers_longer_names(typed, engine):
 
 
 def test_asking_for_one_loads_few(tmp_path):
-    import subprocess
 
     code = "import sys, husk.cli.containers.ps; print(*(m for m in sys.modules if m in %r))"
     heavy = ("rich", "asyncio", "ssl", "aiohttp", "husk.engine", "husk.cli.containers.run")
@@ -65,3 +65,11 @@ def test_what_help_says_of_a_command_is_what_it_says_of_itself():
             command = group.get_command(CONTEXT, name)
             assert command is not None
             assert said == ("" if command.hidden else command.get_short_help_str(200))
+
+
+def test_a_fault_of_ours_says_nothing_that_a_terminal_obeys():
+    fault = "raise ValueError('an engine said \\x1b]0;title\\x07')"
+    code = f"import husk.cli\ndef fail(): {fault}\nhusk.cli._ask_click = fail\nhusk.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, "ps"], capture_output=True, check=False)
+    assert done.returncode == 1 and b"Traceback" in done.stderr
+    assert done.stderr.endswith(b"ValueError: an engine said \\x1b]0;title\\x07\n")

@@ -120,3 +120,11 @@ def test_a_missing_blob_is_an_unknown_blob_and_a_denied_one_is_denied() -> None:
 def test_only_stumbles_are_worth_another_try() -> None:
     assert [status for status in (400, 401, 403, 404, 408, 416, 429, 500, 501, 502, 503, 504)
             if read_refusal(status, [], b"").transient] == [408, 429, 500, 502, 503, 504]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_terminal_obeys_nothing_that_a_registry_says(status: int) -> None:
+    hostile = "\x1b]0;title\x07\x9b2J"
+    told = str(read_refusal(status, [], body("DENIED" + hostile, hostile)))
+    told += str(read_refusal(status, [], hostile.encode()))
+    assert told.isprintable() and "title" in told

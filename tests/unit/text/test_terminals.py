@@ -28,6 +28,17 @@ def test_what_has_nothing_of_that_stays_as_it_is() -> None:
     assert json.loads(terminals.json_text(document)) == json.loads(document)
 
 
+def test_letters_stay_in_their_order() -> None:
+    given = "rm \u202ecod.exe\u2069"
+    assert terminals.visible(given) == terminals.in_line(given) == "rm \\u202ecod.exe\\u2069"
+    document = json.dumps(given, ensure_ascii=False)
+    assert terminals.json_text(document).isascii() and json.loads(terminals.json_text(document)) == given
+
+
+def test_a_traceback_begins_no_line_of_a_log() -> None:
+    assert terminals.indented("Traceback:\nValueError: a\n\x1b[2J\n") == "  Traceback:\n  ValueError: a\n  \\x1b[2J"
+
+
 def test_colours_may_stay() -> None:
     assert terminals.coloured("\x1b[1;31mred\x1b[0m and \x1b[2Jgone") == "\x1b[1;31mred\x1b[0m and \\x1b[2Jgone"
     assert terminals.coloured("\x1b[31\x1b[m\x1b[") == "\\x1b[31\x1b[m\\x1b["

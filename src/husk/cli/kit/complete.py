@@ -11,8 +11,12 @@ from husk.client import blocking
 from husk.client.address import resolve
 from husk.client.client import Client, connect, connected
 from husk.errors import HuskError
+from husk.text.patterns import pattern
 
 _PATIENCE = 2.0
+# Names as engines have them. A shell puts a completion on the line as it is: what it would take for more than a name,
+# of an engine that lets it pass, is nobody's to type.
+_NAME = pattern(r"[A-Za-z0-9_./:@-]+")
 
 
 def containers(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -57,7 +61,7 @@ def _completed(
         found = _asked(_place(context), names)
     except (HuskError, OSError):
         return []
-    return [CompletionItem(name) for name in sorted(found) if name.startswith(begun)]
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(begun) and _NAME.fullmatch(name)]
 
 
 def _place(context: click.Context) -> HostChoice:

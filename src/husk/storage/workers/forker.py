@@ -17,12 +17,12 @@ import os
 import select
 import socket
 import tarfile  # noqa: F401 (a worker in its confinement finds no modules: what it may need is here before)
-import traceback
 from typing import NoReturn
 
 from husk.kernel import jail
 from husk.kernel.memory import keep_much, own_pages
 from husk.storage.workers.caller import Caller
+from husk.storage.workers.fault import tell_fault
 from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import LARGEST_JOB, decode_job, encode
 
@@ -90,7 +90,7 @@ def _load(module: str) -> None:
     try:
         importlib.import_module(module).warm_up()
     except Exception:
-        traceback.print_exc()
+        tell_fault()
     gc.freeze()
 
 
@@ -115,7 +115,7 @@ def _work(line: socket.socket) -> NoReturn:
             importlib.import_module(job.worker).main(job, Caller(*descriptors[2:]))
         status = 0
     except BaseException:
-        traceback.print_exc()
+        tell_fault()
     finally:
         os._exit(status)
 

@@ -28,3 +28,9 @@ def test_names_of_containers_and_images(engine, completed):
 def test_an_engine_that_is_not_there_completes_nothing(engine, completed):
     engine.answers("GET", "/containers/json", failed(500, "no"))
     assert completed("husk stop ", 2) == []
+
+
+def test_what_a_shell_would_take_for_more_than_a_name_is_not_completed(engine, completed):
+    names = ["/web", "/$(reboot)", "/a`id`", "/a;b", "/\x1b[2J"]
+    engine.answers("GET", "/containers/json", [{"Id": str(n), "Names": [name]} for n, name in enumerate(names)])
+    assert completed("husk stop ", 2) == ["web"]

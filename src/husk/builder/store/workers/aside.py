@@ -9,11 +9,11 @@ The second process is a fork of this one: it sees what the worker sees, and ends
 
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from typing import NoReturn, Self
 
 from husk.kernel import jail
+from husk.storage.workers.fault import tell_fault
 
 
 class Aside:
@@ -63,6 +63,6 @@ def _work(work: Callable[[], bytes], parent: int, writer: int) -> NoReturn:
             left = left[os.write(writer, left) :]
         status = 0
     except BaseException:
-        traceback.print_exc()
+        tell_fault()
     finally:
         os._exit(status)

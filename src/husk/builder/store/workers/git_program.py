@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from husk.builder.store.workers.git_view import PATH, TEMPORARY, WORK
 from husk.storage.workers.parts import Access
+from husk.text.terminals import visible
 from husk.text.urls import split_url
 
 PROTOCOLS = "http:https:git:ssh"
@@ -102,9 +103,9 @@ def _listen(process: "subprocess.Popen[bytes]", patience: float) -> tuple[bytes,
 
 
 def _told(complaint: bytes) -> str:
-    """Its last words, without what only tells how far it came."""
+    """Its last words, without what only tells how far it came; the server's are a stranger's."""
     lines = complaint.decode("utf-8", "replace").replace("\r", "\n").split("\n")
-    return "\n".join(line for line in lines if line and "%" not in line)[-_LARGEST_COMPLAINT:].strip()
+    return visible("\n".join(line for line in lines if line and "%" not in line)[-_LARGEST_COMPLAINT:].strip())
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

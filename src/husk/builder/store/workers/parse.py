@@ -15,7 +15,6 @@ import importlib
 import os
 import resource
 import signal
-import traceback
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ from husk.builder.store.workers.frames import END, FramePieces, frame
 from husk.builder.store.workers.jobs import ParseJob
 from husk.storage.workers.answers import Failed, Invalid
 from husk.storage.workers.caller import Caller
+from husk.storage.workers.fault import tell_fault
 
 _INPUT, _OUTPUT = 0, 1
 _READ_SIZE = 1 << 18
@@ -57,7 +57,7 @@ def main(job: ParseJob, caller: Caller) -> None:
     except RecursionError:
         caller.answer(Invalid("it is nested too deeply to be read"))
     except Exception as error:
-        traceback.print_exc()
+        tell_fault()
         caller.answer(Failed(f"{type(error).__name__}: see the daemon's log"))
 
 

@@ -83,3 +83,10 @@ def test_a_server_that_says_nothing_is_given_up(programs):
 def test_a_server_that_says_too_much(programs):
     with pytest.raises(GitFailed, match="more than"):
         programs.run("while True: print('x' * 100000)")
+
+
+def test_what_a_server_says_is_nothing_that_a_terminal_obeys(programs):
+    code = r"import sys; sys.stderr.write('remote: \x1b]0;title\x07\nfatal: no\n'); sys.exit(128)"
+    with pytest.raises(GitFailed) as caught:
+        programs.run(code)
+    assert str(caught.value) == "remote: \\x1b]0;title\\x07\nfatal: no"
