@@ -60,10 +60,12 @@ from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
 from husk.registry import reference
 from husk.registry.manifest import Platform
+from husk.text.encoded import encoded
 
 # What a name that is not there may have been meant to be.
 COMMON_IMAGES = ("alpine", "busybox", "centos", "debian", "fedora", "golang", "ubuntu")
 COUNTED = (types.Copy, types.Add, types.Run, types.Workdir)
+_encoder = msgspec.json.Encoder()
 
 
 async def convert(
@@ -113,7 +115,7 @@ async def convert(
 
 
 def _check(graph: Graph, image: ImageConfig) -> None:
-    if len(msgspec.json.encode(image)) > LARGEST_IMAGE:
+    if len(encoded(_encoder, image)) > LARGEST_IMAGE:
         raise too_large()
     if has_nul(image) or any(has_nul(vertex.operation) for vertex in graph):
         raise DockerfileError("the Dockerfile has a NUL where only text can stand")

@@ -24,11 +24,13 @@ from husk.builder.store.file_actions import Owner as Owner
 from husk.builder.store.file_actions import Remove as Remove
 from husk.builder.store.file_actions import Symlink as Symlink
 from husk.registry.manifest import Platform
+from husk.text.encoded import encoded
 
 Sharing = Literal["shared", "private", "locked"]
 Network = Literal["sandbox", "host", "none"]
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
+_texts = msgspec.json.Encoder()
 # As JSON has it: behind any number of backslashes that stand for one each.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -185,9 +187,9 @@ class Operation(Struct, frozen=True):
 
 def has_nul(thing: Struct) -> bool:
     """Return True if a text of the thing has a NUL, with which nothing of a system has a name; bytes may have any."""
-    encoded = msgspec.json.encode(thing)
-    return b"\\u0000" in encoded and _NUL.search(encoded) is not None
+    text = encoded(_texts, thing)
+    return b"\\u0000" in text and _NUL.search(text) is not None
 
 
 def digest_of(operation: Operation) -> str:
-    return "sha256:" + hashlib.sha256(_encoder.encode(operation)).hexdigest()
+    return "sha256:" + hashlib.sha256(encoded(_encoder, operation)).hexdigest()

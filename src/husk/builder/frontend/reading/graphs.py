@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import Copy, Exec, Files, Operation
+from husk.text.encoded import encoded
 
 
 class _Piece(Struct, frozen=True, array_like=True):
@@ -30,7 +31,7 @@ def pieces(graph: Graph) -> Iterator[bytes]:
     """Inputs come before what takes them."""
     for one in graph:
         shown = (one.name, one.description, one.ignore_cache, one.group, one.locations)
-        yield _encoder.encode(_Piece(one.digest, one.operation, *shown))
+        yield encoded(_encoder, _Piece(one.digest, one.operation, *shown))
 
 
 def add(graph: Graph, piece: bytes) -> int:

@@ -10,6 +10,7 @@ from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.operations import Edge, Source
 from husk.engine.model.image import ImageConfig
+from husk.text.encoded import encoded
 
 # --- questions -------------------------------------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ _answers: "msgspec.msgpack.Decoder[Answer]" = msgspec.msgpack.Decoder(Answer)
 
 
 def encode(message: Question | Answer) -> bytes:
-    return _encoder.encode(message)
+    return encoded(_encoder, message)
 
 
 def decode_question(data: bytes) -> Question:
