@@ -232,7 +232,8 @@ def rootfs_propagation(container: Container) -> str:
     wanted = {kind.removeprefix("r") for kind in kinds}
     if "shared" in wanted:
         return "shared"
-    return "rslave" if "slave" in wanted else ""
+    # By default crun makes all mounts private at the end, such as are not to be bound, too.
+    return "rslave" if wanted & {"slave", "unbindable"} else ""
 
 
 _OPPOSITES = {

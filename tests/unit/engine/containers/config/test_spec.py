@@ -98,7 +98,8 @@ def test_a_tmpfs_is_safe_unless_asked_otherwise(options: str, expected: tuple[st
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"), [("size=1m,shared", "shared"), ("rslave", "rslave"), ("private", ""), ("", "")]
+    ("options", "expected"),
+    [("size=1m,shared", "shared"), ("rslave", "rslave"), ("runbindable", "rslave"), ("private", ""), ("", "")],
 )
 def test_a_tmpfs_with_propagation_needs_a_root_that_lets_it_through(options: str, expected: str) -> None:
     assert rootfs_propagation(container(host_config=HostConfig(tmpfs={"/t": options}))) == expected
