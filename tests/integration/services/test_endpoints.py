@@ -327,6 +327,9 @@ def test_a_network_tells_about_its_services(swarm: Swarm, network: str) -> None:
     assert (plain["VIP"], len(plain["Tasks"])) == ("", 1)
     assert "Services" not in daemon.http("GET", "/networks/mesh").json()
     assert list(daemon.http("GET", "/networks/ingress?verbose=true").json()["Services"]) == ["web"]
+    daemon.docker("network", "create", "--driver", "overlay", "unused")
+    assert "Services" not in daemon.http("GET", "/networks/unused?verbose=true").json()
+    daemon.docker("network", "rm", "unused")
 
 
 def test_a_daemon_that_starts_takes_no_virtual_address_off(swarm: Swarm, network: str) -> None:

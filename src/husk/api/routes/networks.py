@@ -83,7 +83,8 @@ def inspect(call: Call) -> Answer:
         if hosts:
             shown.peers = [Peer(name=node[:12], ip=address) for node, address in hosts]
         if call.flag("verbose"):
-            shown.services = views.services(call.engine.swarm.on_network(network), cluster.advertise_address)
+            services = views.services(call.engine.swarm.on_network(network), cluster.advertise_address)
+            shown.services = services or UNSET
     if call.version >= WITH_STATUS:
         addresses = call.engine.swarm.networks.usage(network) if network.vni else networks.addresses(network)
         if addresses:

@@ -230,7 +230,11 @@ class SwarmRecords:
     async def _write(self, records: tuple[SwarmRecord, ...], checks: tuple[Step, ...], *, happened: bool) -> int:
         await self._turn()
         stamp = self._clock.stamp()
-        drafts = [msgspec.structs.replace(record, updated_at=stamp) for record in records]
+        drafts = [
+            # A new record was changed when it was made: clients compare the two moments.
+            msgspec.structs.replace(record, updated_at=(record.version == NEW and record.created_at) or stamp)
+            for record in records
+        ]
         names = [(kind_of(record), key_of(record)) for record in records]
         bodies = [msgspec.json.encode(draft) for draft in drafts]
         steps = [Put(*name, body, record.version) for name, body, record in zip(names, bodies, records, strict=True)]

@@ -82,6 +82,17 @@ async def test_each_write_has_a_version_of_its_own(records: SwarmRecords):
     assert records.services["a"].version > max(first, second)
 
 
+async def test_a_new_record_was_changed_when_it_was_made(state: StateStore):
+    clock = FakeClock(START)
+    records = SwarmRecords.load(SqliteStore(state), clock)
+    made = clock.stamp()
+    clock.pass_by(SECOND)
+    await records.save(but(service("a"), created_at=made, updated_at=made))
+    assert records.services["a"].updated_at == made
+    await records.save(records.services["a"])
+    assert records.services["a"].updated_at == clock.stamp() != made
+
+
 async def test_writes_of_one_record_that_overlap_all_count(records: SwarmRecords):
     await records.save(service("a"))
 
