@@ -22,7 +22,6 @@ from husk.registry import reference
 from husk.registry.manifest import parse_platform
 
 RESERVED = ("context", "scratch")
-ONCE = (types.Cmd, types.Entrypoint, types.HealthCheck)
 _SECRET = re.compile(
     r"(?:_|^)(?:apikey|auth|credentials?|key|password|pword|passwd|secret|token)(?:_|$)", re.IGNORECASE
 )
@@ -136,7 +135,7 @@ def options_of(dockerfile: Dockerfile, given: str | None = None) -> CheckOptions
     return CheckOptions()
 
 
-# --- what the text alone tells ---------------------------------------------------------------------------------------
+# --- what the text alone tells, in the order in which the reference comes to it --------------------------------------
 
 
 def _reserved(name: str) -> str:
@@ -162,13 +161,10 @@ def _constant(platform: str) -> str:
 def check_text(dockerfile: Dockerfile, checks: Checks) -> None:
     for span in dockerfile.empty_continuations:
         checks.warn("NoEmptyContinuation", None, "Empty continuation line", span)
+    for instruction in _all(dockerfile):
+        _check_as_read(instruction, checks)
     _check_stage_names(dockerfile, checks)
     _check_casing(dockerfile, checks)
-    for stage in dockerfile.stages:
-        _check_from(stage.begin, checks)
-        _check_once(stage, checks)
-    for instruction in _all(dockerfile):
-        _check_instruction(instruction, checks)
 
 
 def _all(dockerfile: Dockerfile) -> list[types.Instruction]:
@@ -217,35 +213,51 @@ def _check_description(origin: types.Origin, keyword: str, names: list[str], che
         checks.warn("InvalidDefinitionDescription", origin, message)
 
 
-def _check_once(stage: types.Stage, checks: Checks) -> None:
-    last: dict[type, types.Instruction] = {}
-    for instruction in stage.instructions:
-        if isinstance(instruction, ONCE):
-            before = last.get(type(instruction))
-            if before:
-                name = instruction.origin.keyword
-                message = f"Multiple {name} instructions should not be used in the same stage"
-                message += " because only the last one will be used"
-                checks.warn("MultipleInstructionsDisallowed", instruction.origin, message, before.origin.span)
-            last[type(instruction)] = instruction
-
-
-def _check_instruction(instruction: types.Instruction, checks: Checks) -> None:
+def _check_as_read(instruction: types.Instruction, checks: Checks) -> None:
     origin = instruction.origin
     match instruction:
+        case types.From():
+            _check_from(instruction, checks)
         case types.Maintainer():
             checks.warn("MaintainerDeprecated", origin, "Maintainer instruction is deprecated in favor of using label")
         case types.ArgInstruction():
-            names = [arg.name for arg in instruction.args]
-            _check_description(origin, "ARG", names, checks)
-            _check_secrets(origin, "ARG", names, checks)
-        case types.Env():
-            _check_secrets(origin, "ENV", [pair.name for pair in instruction.pairs], checks)
-            _check_legacy(origin, instruction.pairs, checks)
-        case types.Label():
-            _check_legacy(origin, instruction.pairs, checks)
-        case types.Expose():
-            _check_ports(instruction, checks)
+            _check_description(origin, "ARG", [arg.name for arg in instruction.args], checks)
+
+
+# --- what an instruction tells when it is carried out ----------------------------------------------------------------
+
+
+class StageChecks:
+    """Checks the instructions of one stage, one after the other."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._last: dict[type, types.Origin] = {}
+
+    def before(self, instruction: types.Instruction) -> None:
+        """Check what is known before the instruction's words are."""
+        match instruction:
+            case types.Cmd() | types.Entrypoint() | types.HealthCheck():
+                self._check_once(instruction)
+            case types.ArgInstruction():
+                _check_secrets(instruction.origin, "ARG", [arg.name for arg in instruction.args], self._checks)
+
+    def after(self, instruction: types.Instruction) -> None:
+        """Check one whose words are well."""
+        match instruction:
+            case types.Env():
+                _check_secrets(instruction.origin, "ENV", [pair.name for pair in instruction.pairs], self._checks)
+                _check_legacy(instruction.origin, instruction.pairs, self._checks)
+            case types.Label():
+                _check_legacy(instruction.origin, instruction.pairs, self._checks)
+
+    def _check_once(self, instruction: types.Cmd | types.Entrypoint | types.HealthCheck) -> None:
+        origin = instruction.origin
+        if before := self._last.get(type(instruction)):
+            message = f"Multiple {origin.keyword} instructions should not be used in the same stage"
+            message += " because only the last one will be used"
+            self._checks.warn("MultipleInstructionsDisallowed", origin, message, before.span)
+        self._last[type(instruction)] = origin
 
 
 def _check_secrets(origin: types.Origin, keyword: str, names: list[str], checks: Checks) -> None:
@@ -257,20 +269,20 @@ def _check_secrets(origin: types.Origin, keyword: str, names: list[str], checks:
 
 def _check_legacy(origin: types.Origin, pairs: list[Pair], checks: Checks) -> None:
     if any(pair.legacy for pair in pairs):
-        keyword = origin.keyword.upper()
+        keyword = origin.keyword
         message = f'"{keyword} key=value" should be used instead of legacy "{keyword} key value" format'
         checks.warn("LegacyKeyValueFormat", origin, message)
 
 
-def _check_ports(instruction: types.Expose, checks: Checks) -> None:
-    for port in instruction.ports:
-        number, _, protocol = port.partition("/")
-        if protocol != protocol.lower() and "$" not in protocol:
-            message = f"Defined protocol '{port}' in EXPOSE instruction should be lowercase"
-            checks.warn("ExposeProtoCasing", instruction.origin, message)
-        if ":" in number:
-            message = "EXPOSE instruction should not define an IP address or host-port mapping"
-            checks.warn("ExposeInvalidFormat", instruction.origin, f"{message}, found '{port}'")
+def check_port(origin: types.Origin, port: str, checks: Checks) -> None:
+    """Check what stands in an EXPOSE, with variables in their place."""
+    number, _, protocol = port.partition("/")
+    if number and protocol != protocol.lower():
+        message = f"Defined protocol '{port}' in EXPOSE instruction should be lowercase"
+        checks.warn("ExposeProtoCasing", origin, message)
+    if ":" in number:
+        message = "EXPOSE instruction should not define an IP address or host-port mapping"
+        checks.warn("ExposeInvalidFormat", origin, f"{message}, found '{port}'")
 
 
 # --- what variables tell ---------------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ import re
 
 from husk.builder.dockerfile import history
 from husk.builder.dockerfile import instructions as types
+from husk.builder.dockerfile.checks import check_port
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.state import StageState
+from husk.builder.dockerfile.words import expand
 from husk.engine.model.container_config import HealthConfig
 from husk.engine.model.signals import parse_signal
 from husk.errors import HuskError
@@ -57,8 +59,7 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             state.configure(volumes=volumes)
             state.remember(f"VOLUME {history.plain(paths)}")
         case types.Expose():
-            written = [word for port in instruction.ports for word in state.expand(port).words]
-            exposed = [port for word in written for port in parse_ports(word)]
+            exposed = _exposed(state, instruction)
             ports = config.exposed_ports or {}
             ports.update((port, {}) for port in exposed)
             state.configure(exposed_ports=ports)
@@ -87,6 +88,16 @@ def configure(state: StageState, instruction: types.Instruction) -> None:
             state.remember(f"MAINTAINER {instruction.name}")
         case _:
             raise DockerfileError(f"{instruction.origin.keyword} cannot stand here")
+
+
+def _exposed(state: StageState, instruction: types.Expose) -> list[str]:
+    """Return the ports. Nothing is told of variables in them that are not set: nor does the reference."""
+    found: list[str] = []
+    for port in instruction.ports:
+        for word in expand(port, state.env, state.rules).words:
+            check_port(instruction.origin, word, state.checks)
+            found += parse_ports(word)
+    return found
 
 
 def _command(state: StageState, instruction: types.Cmd | types.Entrypoint) -> list[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from husk.builder.dockerfile import classic, contexts
 from husk.builder.dockerfile import instructions as types
-from husk.builder.dockerfile.checks import Checks, check_bases, check_text, options_of
+from husk.builder.dockerfile.checks import Checks, StageChecks, check_bases, check_text, options_of
 from husk.builder.dockerfile.configure import configure
 from husk.builder.dockerfile.converted import Converted, ShownStep, UsedArg
 from husk.builder.dockerfile.copy import CopyConverter, owner_of
@@ -215,12 +215,17 @@ class _Conversion:
     def stage(self, plan: StagePlan) -> None:
         state = self._begin(plan)
         self.states[plan] = state
+        checks = StageChecks(self._checks)
         for step in plan.steps:
             state.origin = step.instruction.origin
             before = classic.Before(len(self._graph), len(state.image.history), state.root)
             note = classic.note(state, step.instruction) if self._options.classic else ""
             try:
+                if not step.from_trigger:
+                    checks.before(step.instruction)
                 self._step(state, step)
+                if not step.from_trigger:
+                    checks.after(step.instruction)
             except DockerfileError as error:
                 raise error.at(plan.span if step.from_trigger else step.instruction.origin.span) from None
             if self._options.classic:

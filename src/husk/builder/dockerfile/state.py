@@ -12,7 +12,7 @@ from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.history import COMMENT
 from husk.builder.dockerfile.instructions import Instruction, Origin
 from husk.builder.dockerfile.stages import StagePlan
-from husk.builder.dockerfile.words import Expanded, WordRules, expand
+from husk.builder.dockerfile.words import Expanded, UnexpandedWord, WordRules, expand
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import NONE, Edge, FileAction, Files, MakeDirectory, MakeFile, Operation
 from husk.engine.model.container_config import ContainerConfig
@@ -64,11 +64,17 @@ class StageState(Struct, eq=False):
         return self.config.shell or DEFAULT_SHELL
 
     def expand(self, text: str) -> Expanded:
-        found = expand(text, self.env, self.rules)
-        missing = found.missing - {name for name, _ in self.args}
-        if self.origin and missing:
-            self.checks.undefined(self.origin, missing, self.env)
+        try:
+            found = expand(text, self.env, self.rules)
+        except UnexpandedWord as error:
+            self._warn_of(error.missing)
+            raise
+        self._warn_of(found.missing)
         return found
+
+    def _warn_of(self, missing: frozenset[str]) -> None:
+        if self.origin and (undefined := missing - {name for name, _ in self.args}):
+            self.checks.undefined(self.origin, undefined, self.env)
 
     def text(self, text: str) -> str:
         return self.expand(text).text

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.patterns import replaced, without_prefix, without_suffix
 
 SPECIAL_PARAMETERS = "@*#?-$!0"  # of a shell; never set in a Dockerfile
@@ -24,6 +24,14 @@ class Expanded(Struct, frozen=True):
     words: list[str]
     used: frozenset[str]  # variables that were set
     missing: frozenset[str]  # and those that were not
+
+
+class UnexpandedWord(DockerfileError):
+    """A word that is wrong; `missing` are the variables in it up to there that were not set."""
+
+    def __init__(self, message: str, missing: frozenset[str], span: Span | None) -> None:
+        super().__init__(message, span)
+        self.missing = missing
 
 
 class WordRules(Struct, frozen=True):
@@ -48,9 +56,9 @@ def expand(source: str, variables: Mapping[str, str], rules: WordRules = DEFAULT
     try:
         text, words = reader.read_until("", keep_escapes=rules.keep_escapes)
     except DockerfileError as error:
-        raise DockerfileError(
-            f"failed to process {json.dumps(source, ensure_ascii=False)}: {error.message}", error.span
-        ) from None
+        shown = json.dumps(source, ensure_ascii=False)
+        missing = frozenset(reader.missing)
+        raise UnexpandedWord(f"failed to process {shown}: {error.message}", missing, error.span) from None
     return Expanded(text, words, frozenset(reader.used), frozenset(reader.missing))
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from husk.builder.dockerfile.checks import CheckOptions, parse_options
+from husk.builder.dockerfile.checks import CheckOptions, Checks, parse_options
 from husk.builder.dockerfile.convert import convert
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.options import Options
@@ -170,3 +170,77 @@ RUN true
     with pytest.raises(DockerfileError, match="FOO: error") as caught:
         warnings("ARG FOO\nFROM ${FOO:?error}\n")
     assert caught.value.span == Span(2, 2)
+
+
+ORDER_OF_DOCKERD = """\
+18 NoEmptyContinuation
+3 InvalidDefinitionDescription
+5 StageNameCasing
+5 InvalidDefinitionDescription
+7 MaintainerDeprecated
+14 InvalidDefinitionDescription
+11 ReservedStageName
+6 LegacyKeyValueFormat
+8 ExposeProtoCasing
+9 JSONArgsRecommended
+9 MultipleInstructionsDisallowed
+12 UndefinedVar
+12 UndefinedVar
+12 SecretsUsedInArgOrEnv
+14 SecretsUsedInArgOrEnv
+14 UndefinedVar
+15 UndefinedVar
+15 LegacyKeyValueFormat
+"""
+
+
+def test_warnings_stand_in_the_order_of_dockerd_and_end_where_the_file_cannot_go_on():
+    text = """\
+# check=experimental=all
+# zz
+ARG PASSWORD=x
+# other
+FROM busybox AS Un
+ENV a b
+MAINTAINER x
+EXPOSE 80/TCP
+CMD x
+CMD ["y"]
+FROM busybox AS context
+ENV U=$none TOKEN=$none2
+# dd
+ARG API_KEY=$none3
+ENV l $none4
+RUN true \\
+
+  y
+EXPOSE $none5/TCP 70/TCP
+HEALTHCHECK CMD x
+HEALTHCHECK NONE
+"""
+    for all_stages, said in (
+        (True, ORDER_OF_DOCKERD.splitlines()),
+        (False, [line for line in ORDER_OF_DOCKERD.splitlines() if line[0] not in "689"]),
+    ):
+        checks = Checks()
+        options = Options(platform=AMD64, build_platform=AMD64, all_stages=all_stages)
+        with pytest.raises(DockerfileError, match="invalid"):
+            asyncio.run(convert(text, options, Images(), checks=checks))
+        assert [f"{warning.span.start} {warning.rule}" for warning in checks.warnings] == said
+
+
+def test_a_variable_that_must_be_given_and_is_not_is_undefined():
+    checks = Checks()
+    with pytest.raises(DockerfileError, match="Y: no"):
+        asyncio.run(
+            convert(
+                "FROM busybox\nENV A=${Y:?no}\n",
+                Options(platform=AMD64, build_platform=AMD64),
+                Images(),
+                checks=checks,
+            )
+        )
+    assert [warning.message for warning in checks.warnings] == ["Usage of undefined variable '$Y'"]
+    assert warnings("FROM busybox\nARG P=TCP\nEXPOSE 80/$P 99$none\nenv a b", check="")[1].message == (
+        "Defined protocol '80/TCP' in EXPOSE instruction should be lowercase"
+    )
