@@ -15,6 +15,7 @@ from husk.builder.dockerfile.words import WordRules, expand
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
 from husk.builder.graph.operations import Copy as CopyFiles
+from husk.builder.store.file_actions import id_of
 from husk.text.urls import split_url
 
 IN_TEXTS = WordRules(quotes=False)  # a quote in a file is a quote
@@ -241,17 +242,12 @@ def _owners(chown: str, owner_input: int) -> tuple[Owner | None, Owner | None]:
     return owner_of(user, owner_input), owner_of(group, owner_input) if colon else None
 
 
-# Digits: more are no number that anybody can have.
-_LONGEST_ID = 18
-
-
 def owner_of(text: str, owner_input: int) -> Owner | None:
     """A user or group by its number, or by a name to be looked up in an input."""
     if not text:
         return None
-    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ID:
-        return Owner(number=int(text))
-    return Owner(name=text, input=owner_input)
+    number = id_of(text)
+    return Owner(name=text, input=owner_input) if number is None else Owner(number=number)
 
 
 def _is_remote(path: str) -> bool:

@@ -19,6 +19,16 @@ class Owner(Struct, frozen=True):
     input: int = NONE
 
 
+_HIGHEST_ID = 0xFFFFFFFF
+
+
+def id_of(text: str) -> int | None:
+    """Read the number of a user or group; None for a text that is no such number."""
+    if not text.isascii() or not text.isdigit() or len(text.lstrip("0")) > len(str(_HIGHEST_ID)):
+        return None
+    return number if (number := int(text.lstrip("0") or "0")) <= _HIGHEST_ID else None
+
+
 class Copy(Struct, frozen=True, kw_only=True, tag="copy"):
     source: str
     destination: str

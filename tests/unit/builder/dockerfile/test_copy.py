@@ -99,6 +99,9 @@ def test_nothing_leads_out_of_the_context() -> None:
         (":6", None, Owner(number=6)),
         ("web:", Owner(name="web", input=0), None),
         ("0x5", Owner(name="0x5", input=0), None),
+        ("4294967295:07", Owner(number=4294967295), Owner(number=7)),
+        ("4294967296", Owner(name="4294967296", input=0), None),
+        ("9" * 5000, Owner(name="9" * 5000, input=0), None),
         ("٣", Owner(name="٣", input=0), None),
     ],
 )

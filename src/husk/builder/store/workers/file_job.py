@@ -11,7 +11,7 @@ import stat
 
 import msgspec
 
-from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
+from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink, id_of
 from husk.builder.store.workers import archive_files, rooted_tree
 from husk.builder.store.workers.copy_look import CopyLook
 from husk.builder.store.workers.copying import TreeCopier
@@ -244,10 +244,9 @@ class Actions:
         for line in _lines(self._trees[owner.input], file):
             fields = line.split(":")
             if fields[0] == owner.name and len(fields) > second:
-                try:
-                    return int(fields[first]), int(fields[second])
-                except ValueError:
-                    continue
+                numbers = id_of(fields[first]), id_of(fields[second])
+                if numbers[0] is not None and numbers[1] is not None:
+                    return numbers[0], numbers[1]
         return None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
+from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 from husk.builder.store.workers.file_job import Actions, NotThere, describe_fault
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree
 from husk.storage.workers.answers import Failed, Missing
@@ -69,3 +69,12 @@ def test_a_fault_is_told_with_the_name_as_people_write_it():
     assert describe_fault(OSError(errno.ENOSPC, "No space left", b"d/file")) == Failed("d/file: no space left")
     assert describe_fault(OSError(errno.ENOENT, "No such file", "file")) == Missing("file: no such file")
     assert describe_fault(OSError(errno.EIO, "Bad disk")) == Failed("bad disk")
+
+
+@pytest.mark.parametrize("number", ["99999999999", "-5", "1_0", "9" * 5000, "x"])
+def test_a_number_that_nobody_can_have_is_no_users(root: Path, number: str):
+    (root / "etc").mkdir()
+    (root / "etc/passwd").write_text(f"me:x:{number}:0\nme:x:0:{number}\nme:x:{os.getuid()}:{os.getgid()}\n")
+    do(root, MakeFile(path="/new", mode=0o600, data=b"", user=Owner(name="me", input=0)))
+    found = os.stat(root / "new")
+    assert (found.st_uid, found.st_gid) == (os.getuid(), os.getgid())
