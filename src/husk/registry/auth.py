@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from husk.errors import InvalidParameter, SystemFault, Unauthorized
+from husk.errors import Forbidden, HuskError, InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.headers import readable
@@ -242,8 +242,7 @@ class Authorizer:
                 except MalformedDocument as error:
                     raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
             refusal = read_refusal(response.status, challenges_of(response), body)
-            kind = TokenRefused if response.status in (400, 401, 403) else TokenMissing
-            raise kind(url, refusal)
+            raise token_refused(url, refusal)
 
     async def _check_realm(self, realm: str, url: str, since: str = "") -> str:
         """The challenge comes from the registry, and a password goes where it points: over plain HTTP only to a host
@@ -282,20 +281,28 @@ def challenges_of(response: "ClientResponse") -> list[Challenge]:
     return parse_challenges(map(readable, response.headers.getall("WWW-Authenticate", [])))
 
 
-class TokenRefused(Unauthorized):
-    """The token server does not accept the credentials."""
+class TokenRefused(HuskError):
+    """The token server gives no token; its `refusal` says why, and decides which error it is, as dockerd's does."""
 
     def __init__(self, url: str, refusal: Refusal) -> None:
         super().__init__(f'Get "{url}": {refusal}')
         self.refusal = refusal
 
 
-class TokenMissing(SystemFault):
-    """The token server has none for now."""
+class _Unauthorized(TokenRefused, Unauthorized):
+    """It does not accept the credentials."""
 
-    def __init__(self, url: str, refusal: Refusal) -> None:
-        super().__init__(f'Get "{url}": {refusal}')
-        self.refusal = refusal
+
+class _Denied(TokenRefused, Forbidden):
+    """It accepts them, and they are not enough."""
+
+
+class _Missing(TokenRefused, SystemFault):
+    """It has none for now, or does not say why."""
+
+
+def token_refused(url: str, refusal: Refusal) -> TokenRefused:
+    return {"UNAUTHORIZED": _Unauthorized, "DENIED": _Denied}.get(refusal.code, _Missing)(url, refusal)
 
 
 def _filled(parameters: Mapping[str, str]) -> dict[str, str]:

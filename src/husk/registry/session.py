@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from husk.errors import SystemFault
-from husk.registry.auth import Authorizer, Credentials, TokenMissing, TokenRefused, challenges_of
+from husk.errors import SystemFault, Unauthorized
+from husk.registry.auth import Authorizer, Credentials, TokenRefused, challenges_of
 from husk.registry.challenges import Challenge
 from husk.registry.failures import Refusal, read_refusal
 from husk.registry.routes import same_origin
@@ -73,12 +73,15 @@ class RegistrySession:
                 header = await self._authorizer.satisfy(base, scope, who, challenges, header, url)
                 if not header:
                     raise RegistryRefused(refusal, pause)
-        except (TokenRefused, TokenMissing) as error:
+        except TokenRefused as error:
             if ",push" in scope:
                 raise RegistryRefused(
                     error.refusal
                 ) from error  # as the registry's own, in a push's last line: dockerd's way
-            raise SystemFault(error.message) from error
+            if isinstance(error, Unauthorized):
+                # Told of a 401, the docker client would ask for a password in the middle of a pull.
+                raise SystemFault(error.message) from error
+            raise
 
     async def ping(self, base: str) -> tuple[int, list[Challenge]]:
         """Ask the registry without credentials; return the status, and the registry's own ways to authenticate."""

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.errors import InvalidParameter
-from husk.registry.auth import Credentials, parse_auth_header
+from husk.errors import Forbidden, InvalidParameter, SystemFault, Unauthorized
+from husk.registry.auth import Credentials, parse_auth_header, token_refused
+from husk.registry.failures import Refusal
 
 
 def encode(document: object, alphabet: bytes = b"-_", padded: bool = True) -> str:
@@ -59,3 +60,13 @@ def test_a_malformed_header_is_refused(header: str) -> None:
 def test_secrets_do_not_show_in_logs() -> None:
     shown = repr(Credentials("u", "secret-p", "secret-i", "secret-r", "s"))
     assert "secret" not in shown and "u" in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [(401, "UNAUTHORIZED", Unauthorized), (403, "DENIED", Forbidden), (403, "UNAUTHORIZED", Unauthorized)]
+    + [(status, code, SystemFault) for status, code in ((401, "UNKNOWN"), (403, ""), (400, ""), (429, "X"), (500, ""))],
+)
+def test_a_token_that_is_not_given_is_the_error_that_dockerd_makes_of_it(status, code, kind):
+    error = token_refused("http://r/v2/", Refusal(status, code, "no"))
+    assert isinstance(error, kind) and error.message.startswith('Get "http://r/v2/": ')

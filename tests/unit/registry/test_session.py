@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from multidict import CIMultiDict
 
-from husk.errors import SystemFault
-from husk.registry.auth import Authorizer, Credentials, TokenRefused
+from husk.errors import Forbidden, SystemFault, Unauthorized
+from husk.registry.auth import Authorizer, Credentials, TokenRefused, token_refused
 from husk.registry.failures import Refusal
 from husk.registry.session import RegistryRefused, RegistrySession
 from husk.registry.transport import Transport
@@ -157,8 +157,18 @@ async def test_a_registry_that_is_busy_says_for_how_long(house: House, header: s
     assert caught.value.pause == pause
 
 
-async def test_who_gets_no_token_hears_why(house: House) -> None:
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (401, "UNAUTHORIZED", SystemFault),
+        (403, "DENIED", Forbidden),
+        (403, "", SystemFault),
+        (429, "TOOMANYREQUESTS", SystemFault),
+    ],
+)
+async def test_who_gets_no_token_hears_why(house: House, status: int, code: str, kind: type[Exception]) -> None:
     house.web.answers[URL] = wants("Bearer token")
-    house.authorizer.fails = TokenRefused(URL, Refusal(401, "", "the account is locked"))
-    with pytest.raises(SystemFault, match="the account is locked"):
+    house.authorizer.fails = token_refused(URL, Refusal(status, code, "the account is locked"))
+    with pytest.raises(kind, match="the account is locked") as caught:
         await house.ask(who=ME)
+    assert not isinstance(caught.value, Unauthorized)
