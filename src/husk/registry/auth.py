@@ -19,7 +19,7 @@ import msgspec
 
 from husk.errors import Forbidden, HuskError, InvalidParameter, SystemFault, Unauthorized
 from husk.registry.challenges import Challenge, parse_challenges
-from husk.registry.failures import Refusal, read_refusal
+from husk.registry.failures import Refusal, read_refusal, said_of
 from husk.registry.headers import readable
 from husk.registry.routes import authority
 from husk.registry.transport import Transport, read_limited
@@ -240,7 +240,8 @@ class Authorizer:
                 try:
                     return decode(body, _TokenAnswer)
                 except MalformedDocument as error:
-                    raise SystemFault(f'Get "{url}": unable to decode token response: {error}') from error
+                    why = said_of(body, error)
+                    raise SystemFault(f'Get "{url}": unable to decode token response: {why}') from error
             refusal = read_refusal(response.status, challenges_of(response), body)
             raise token_refused(url, refusal)
 

@@ -71,7 +71,7 @@ def _from_body(status: int, body: bytes) -> Refusal:
     try:
         problems = msgspec.convert(_with_small_names(decode(body)), _Problems)
     except MalformedDocument as error:
-        why = in_go_words(body, str(error)).removeprefix("invalid JSON: ")
+        why = said_of(body, error)
     except msgspec.ValidationError as error:
         why = str(error)
     else:
@@ -88,6 +88,12 @@ def _from_body(status: int, body: bytes) -> Refusal:
     quoted = body[:_LONGEST_QUOTE].decode(errors="replace")
     shown = msgspec.json.encode(quoted).decode()
     return Refusal(status, "", f"error parsing HTTP {status} response body: {why}: {shown}")
+
+
+def said_of(body: bytes, error: MalformedDocument) -> str:
+    """Say what is wrong with the JSON of an answer, in the words of a client in Go, which has all of it."""
+    why = in_go_words(body, str(error)).removeprefix("invalid JSON: ")
+    return "unexpected end of JSON input" if why == "unexpected EOF" else why
 
 
 def _with_small_names(document: object) -> object:

@@ -96,6 +96,7 @@ def test_a_body_that_is_not_json_is_quoted_but_not_at_length() -> None:
     refusal = read_refusal(403, [], b"<html>" + b"x" * 100_000 + b"\xff")
     assert str(refusal).startswith("error parsing HTTP 403 response body: ")
     assert '"<html>xxx' in str(refusal) and len(str(refusal)) < 1000
+    assert str(read_refusal(403, [], b"")) == 'error parsing HTTP 403 response body: unexpected end of JSON input: ""'
 
 
 @pytest.mark.parametrize(
