@@ -107,12 +107,14 @@ class HijackedStream:
 
         Closing while bytes of the client are unread makes the kernel throw away what the client has not read yet.
         """
-        if not self._ended and self._connection.end_output():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._connection.linger_time):
-                    while await self.read():
-                        pass
-        self._connection.close()
+        try:
+            if not self._ended and self._connection.end_output():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._connection.linger_time):
+                        while await self.read():
+                            pass
+        finally:
+            self._connection.close()
 
     def abort(self) -> None:
         self._connection.abort()

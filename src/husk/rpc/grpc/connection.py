@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 # Answers to frames of the peer that it does not read: from then on nothing of it is read.
 _MOST_BACKLOG = 1 << 16
+# How long a connection that has ended by itself may go on to let the peer read why, in seconds; longer than its
+# transport does.
+_PARTING = 10.0
 
 Handler = Callable[[ServerStream], Awaitable[None]]
 
@@ -89,6 +92,7 @@ class GrpcConnection:
         self._streams: dict[int, Stream] = {}
         self._handling: dict[int, asyncio.Task[None]] = {}
         self._tasks = Tasks()
+        self._running: asyncio.Task[None] | None = None
         self._to_write = asyncio.Event()
         self._written = asyncio.Event()
         self._written.set()
@@ -101,7 +105,7 @@ class GrpcConnection:
     # --- its life ----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        self._tasks.spawn(self._run(), "HTTP/2 connection")
+        self._running = self._tasks.spawn(self._run(), "HTTP/2 connection")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,6 +128,9 @@ class GrpcConnection:
                 async with asyncio.timeout(1):
                     await self._write_all()
             self._below.abort()
+        elif self._running is not None:
+            # Ended by itself, it still lets the peer read why: not without end, as its transport has it.
+            await asyncio.wait([self._running], timeout=_PARTING)
         await self._tasks.cancel_all()
 
     async def _run(self) -> None:

@@ -156,6 +156,26 @@ async def test_a_client_that_sends_much_waits_for_its_reader(tmp_path: Path) -> 
         assert await client.rest() == b"%d" % size
 
 
+@on_both_loops
+async def test_a_connection_whose_end_is_cut_short_is_closed_all_the_same(tmp_path: Path) -> None:
+    async def said(request: Request) -> Answer:
+        stream = hijack(request, b"")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await stream.finish()
+        return Unanswered()
+
+    async with serving(said, tmp_path) as connect, connect() as client:
+        client.send(UPGRADE)
+        await client.head()
+        assert await client.rest() == b""
+        with pytest.raises(ConnectionError):
+            for _ in range(1000):
+                client.send(b"more")
+                await client.writer.drain()
+                await asyncio.sleep(0.01)
+
+
 class Busy:
     """A connection whose client gets its turn, and reads the head, only after many looks."""
 

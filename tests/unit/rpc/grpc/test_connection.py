@@ -13,7 +13,7 @@ from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAIL
 from husk.rpc.grpc.stream import ServerStream
 from husk.rpc.http2 import frames
 from husk.rpc.http2.core import PeerLimits
-from tests.unit.rpc.grpc.pairs import connected, pipes
+from tests.unit.rpc.grpc.pairs import Pipe, connected, pipes
 
 
 async def shout(stream: ServerStream) -> None:
@@ -119,6 +119,22 @@ async def test_a_peer_that_breaks_the_rules_is_told_and_left() -> None:
         while data := await one.read():
             said += data
         assert frames.GOAWAY in [frame[0] for frame in frames.FrameReader().feed(said)]
+
+
+async def test_a_peer_that_is_left_may_read_why_before_the_connection_goes() -> None:
+    class Slow(Pipe):
+        async def finish(self) -> None:
+            await asyncio.sleep(0.05)
+            self.abort()
+            said.append("finished")
+
+    said: list[str] = []
+    one, other = Pipe(), Slow()
+    one.other, other.other = other, one
+    async with GrpcConnection(other, handler=shout) as server:
+        await one.write(frames.PREFACE + frames.settings({}) + frames.window_update(0, 0))
+        await server.wait_closed()
+    assert said == ["finished"]
 
 
 async def test_a_request_that_is_no_call_is_answered_by_http() -> None:
