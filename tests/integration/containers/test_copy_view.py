@@ -53,6 +53,41 @@ def test_the_files_that_the_engine_mounts_are_seen(daemon: Daemon):
     assert content(get(daemon, "box", "/etc/hostname"), "hostname") == b"called-so\n"
 
 
+# --- memory
+
+
+def test_the_tmpfs_of_a_container_that_runs(daemon: Daemon):
+    """Also one below a link, below a read-only root, and the shared memory; read back by the container and a copy."""
+    options = ["--tmpfs", "/scratch", "--tmpfs", "/tmp", "--mount", "type=tmpfs,dst=/var/run/deep/er", "--read-only"]
+    daemon.docker("create", "--name", "box", *options, "busybox", "sleep", "1000")
+    answer = put(daemon, "box", "/tmp", tar(file("x")))
+    assert (answer.status, "only while the container runs" in answer.message) == (403, True)
+    daemon.docker("start", "box")
+    for place in ("/scratch", "/var/run/deep/er", "/dev/shm"):
+        assert put(daemon, "box", place, tar(file("x", b"1"))).status == 200
+        assert daemon.docker("exec", "box", "cat", f"{place}/x").stdout == "1"
+        assert content(get(daemon, "box", f"{place}/x"), "x") == b"1"
+    assert put(daemon, "box", "/", tar(file("scratch/y"))).status == 403
+    for place in ("/proc", "/sys", "/dev"):
+        answer = put(daemon, "box", place, tar(file("x")))
+        assert (answer.status, answer.message) == (
+            403, f"nothing can be put into {place}, which is the kernel's in a container that runs",
+        )  # fmt: skip
+
+
+def test_a_container_cannot_lead_a_copy_into_other_memory(daemon: Daemon, tmp_path: Path):
+    """With the host's processes in sight, `/proc/1/root` is the host's root: no copy follows it, neither where a tmpfs
+    was nor on the way to one."""
+    options = ["--privileged", "--pid=host", "--tmpfs", "/a/b", "--tmpfs", "/c"]
+    daemon.docker("run", "-d", "--name", "box", *options, "busybox", "sleep", "1000")
+    outside = f"/proc/1/root{tmp_path}"
+    daemon.docker("exec", "box", "sh", "-c", f"umount /c; rmdir /c; ln -s {outside} /c; mv /a /x; ln -s {outside} /a")
+    for place in ("/a/b", "/a", "/c"):
+        assert put(daemon, "box", place, tar(file("evil"))).status >= 400
+    assert daemon.http("GET", where("box", "/c/")).status == 404
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- hostile
 
 

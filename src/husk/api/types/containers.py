@@ -142,7 +142,7 @@ class DriverData(Struct, kw_only=True, rename="pascal"):
 
 
 class NetworkSettings(Struct, kw_only=True, rename="pascal"):
-    """The fields that repeat the default bridge were taken out of the API in 1.52."""
+    """Those that repeat the default bridge were taken out of the API in 1.52; `Gateway` and `IPAddress` stay here."""
 
     bridge: str | UnsetType = UNSET
     sandbox_id: str = field(default="", name="SandboxID")

@@ -250,16 +250,17 @@ def _network_settings(container: Container, version: Version) -> NetworkSettings
         ports=endpoints.port_map(container),
         networks=endpoints.networks(container, version),
     )
+    bridge = container.endpoints.get("bridge") if connected else None
+    # Tools and scripts of all ages read these two, whatever version they ask for.
+    settings.gateway = bridge.gateway if bridge else ""
+    settings.ip_address = bridge.ip_address if bridge else ""
     if version < WITHOUT_DEFAULT_BRIDGE:
-        bridge = container.endpoints.get("bridge") if connected else None
         settings.bridge = ""
         settings.hairpin_mode = False
         settings.link_local_ipv6_address = settings.global_ipv6_address = settings.ipv6_gateway = ""
         settings.link_local_ipv6_prefix_len = settings.global_ipv6_prefix_len = 0
         settings.secondary_ip_addresses = settings.secondary_ipv6_addresses = None
         settings.endpoint_id = bridge.endpoint_id if bridge else ""
-        settings.gateway = bridge.gateway if bridge else ""
-        settings.ip_address = bridge.ip_address if bridge else ""
         settings.ip_prefix_len = bridge.prefix_len if bridge else 0
         settings.mac_address = bridge.mac_address if bridge else ""
     return settings

@@ -3,7 +3,8 @@
 Workers do it, inside the container's own view.
 
 A copy sees the container as dockerd's does: its root file system with bind mounts and volumes in their places, whether
-it runs or not. Data goes through a pipe at the speed of the slower side; the daemon holds a piece at a time.
+it runs or not; and while it runs, its tmpfs, which dockerd's does not see. Data goes through a pipe at the speed of the
+slower side; the daemon holds a piece at a time.
 """
 
 import asyncio
@@ -33,9 +34,10 @@ from husk.storage.workers.body import BodyUpload as BodyUpload
 from husk.storage.workers.handle import Producer, Worker, WorkerDied
 from husk.storage.workers.jobs import PackJob, PutJob
 from husk.storage.workers.nursery import Nursery
-from husk.storage.workers.parts import Bind
+from husk.storage.workers.parts import NO_MEMORY, Bind, Memory
 
 Publish = Callable[[Container, str], None]
+_SHM = "/dev/shm"
 
 
 class Archive(msgspec.Struct, frozen=True):
@@ -69,6 +71,7 @@ class _Target(msgspec.Struct, frozen=True):
     reference: str
     root: Path
     binds: list[Bind]
+    memory: Memory
     path: str
     clean: str
 
@@ -100,7 +103,7 @@ class ContainerCopier:
         """The whole root file system as a tar, without what is mounted in it."""
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            worker = await self._start_packing(root, [], "", outlet=outlet)
+            worker = await self._start_packing(root, [], NO_MEMORY, "", outlet=outlet)
             self._publish(instance.record, "export")
             try:
                 yield Archive(worker)
@@ -120,6 +123,7 @@ class ContainerCopier:
                 root=str(target.root),
                 binds=target.binds,
                 path=target.clean,
+                memory=target.memory,
                 readonly_root=record.host_config.readonly_rootfs,
                 keep_kinds=keep_kinds,
                 owner=await asyncio.to_thread(self._owner, record) if as_user and record.config.user else None,
@@ -151,13 +155,14 @@ class ContainerCopier:
     async def _at(self, reference: str, path: str) -> AsyncIterator[_Target]:
         instance = self._index.find(reference)
         async with self._roots.mounted(instance) as root:
-            yield _Target(instance, reference, root, self._binds(instance.record), path, clean_path(path))
+            binds, memory = self._binds(instance.record), _memory(instance.record)
+            yield _Target(instance, reference, root, binds, memory, path, clean_path(path))
 
     @contextlib.asynccontextmanager
     async def _pack(
         self, target: _Target, only_status: bool = False, outlet: int | None = None
     ) -> AsyncIterator[tuple[Producer, FileStatus]]:
-        worker = await self._start_packing(target.root, target.binds, target.clean, only_status, outlet)
+        worker = await self._start_packing(target.root, target.binds, target.memory, target.clean, only_status, outlet)
         try:
             outcome = await worker.answer()
             if not isinstance(outcome, FileStatus):
@@ -167,10 +172,16 @@ class ContainerCopier:
             worker.stop()
 
     async def _start_packing(
-        self, root: Path, binds: list[Bind], path: str, only_status: bool = False, outlet: int | None = None
+        self,
+        root: Path,
+        binds: list[Bind],
+        memory: Memory,
+        path: str,
+        only_status: bool = False,
+        outlet: int | None = None,
     ) -> Producer:
         await self._answer(binds)
-        job = PackJob(str(root), binds, path, only_status=only_status, as_answer=outlet is not None)
+        job = PackJob(str(root), binds, path, memory, only_status, as_answer=outlet is not None)
         if outlet is None:
             return await Producer.start(self._nursery, job)
         return await Producer.start_answer(self._nursery, job, outlet)
@@ -207,6 +218,18 @@ class ContainerCopier:
             if target not in taken and sources.exists(str(source)):
                 binds.append(Bind(source=str(source), target=target, readonly=False))
         return binds
+
+
+def _memory(record: Container) -> Memory:
+    """The tmpfs of a container, which are reached through its process; a shared memory is there while it runs."""
+    runs = record.state.status in ("running", "paused") and record.state.pid > 0
+    mounted = {point.destination: point.type for point in record.mounts}
+    declared = [posixpath.normpath(place) for place in record.host_config.tmpfs or {}]
+    places = [place for place in declared if mounted.get(place, "tmpfs") == "tmpfs"]
+    places += [place for place, kind in mounted.items() if kind == "tmpfs"]
+    if runs and _SHM not in mounted:
+        places.append(_SHM)
+    return Memory(list(dict.fromkeys(places)), record.state.pid if runs else 0)
 
 
 def clean_path(path: str) -> str:

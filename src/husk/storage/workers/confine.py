@@ -1,8 +1,8 @@
 """Confinement of a worker to a container's files: a mount namespace with the container's root as `/`.
 
-The view has the container's mounts in it, as dockerd's copies have: bind mounts and volumes, not its tmpfs, /proc or
-/dev, which exist only inside a running container. Devices in it cannot be opened and programs not run, so that neither
-a hostile container nor a hostile archive has anything to get hold of.
+The view has the container's mounts in it: bind mounts and volumes, as dockerd's copies have, and the tmpfs of one that
+runs. It has neither /proc nor /dev, in which a link could lead to another root. Devices in it cannot be opened and
+programs not run, so that neither a hostile container nor a hostile archive has anything to get hold of.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 
 from husk.kernel import views
 from husk.kernel.rooted import make_directories, make_file, open_in_root
-from husk.storage.workers.parts import Bind
+from husk.storage.workers.parts import NO_MEMORY, Bind, Memory
 
 
 def enter(directory: str) -> None:
@@ -22,20 +22,30 @@ def enter(directory: str) -> None:
     _forget_imports()
 
 
-def confine(root: str, binds: list[Bind]) -> None:
-    """Make `root`, with `binds` mounted in it, this process' whole world; only what is imported already can be used."""
+def confine(root: str, binds: list[Bind], memory: Memory = NO_MEMORY) -> set[str]:
+    """Make `root`, with `binds` and `memory` mounted in it, this process' whole world.
+
+    Only what is imported already can be used. Return the places of `memory` that are there.
+    """
+    # Only from the host's own namespace can the container's be entered.
+    taken = views.memory_of(memory.process, root, memory.places) if memory.process and memory.places else {}
     views.unshare()
     top = os.open(root, os.O_PATH | os.O_DIRECTORY)
     views.bind(root, top)
     os.close(top)
-    for item in sorted(binds, key=lambda item: item.target.count("/")):
-        _mount(root, item)
+    mounts: list[tuple[str, Bind | int]] = [*((item.target, item) for item in binds), *taken.items()]
+    for target, each in sorted(mounts, key=lambda item: item[0].count("/")):
+        if isinstance(each, Bind):
+            _mount(root, each)
+        else:
+            _attach(root, target, each)
     top = os.open(root, os.O_PATH | os.O_DIRECTORY)
     views.restrict(top)
     os.close(top)
     views.pivot(root)
     os.umask(0)
     _forget_imports()
+    return set(taken)
 
 
 def enter_alone(root: str) -> None:
@@ -67,6 +77,16 @@ def _mount(root: str, item: Bind) -> None:
             views.restrict(mounted, readonly=True)
         finally:
             os.close(mounted)
+
+
+def _attach(root: str, place: str, tree: int) -> None:
+    """Put a copy of a tmpfs where the container has it."""
+    target = _place(root, place, directory=True)
+    try:
+        views.attach(tree, target)
+    finally:
+        os.close(target)
+        os.close(tree)
 
 
 def _place(root: str, target: str, directory: bool) -> int:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from husk.storage.workers.parts import Bind, WorkerMessage
+from husk.storage.workers.parts import NO_MEMORY, Bind, Memory, WorkerMessage
 
 
 class WorkerJob(WorkerMessage, frozen=True):
@@ -45,6 +45,7 @@ class PackJob(WorkerJob, frozen=True, tag="pack"):
     root: str
     binds: list[Bind]
     path: str
+    memory: Memory = NO_MEMORY
     only_status: bool = False
     as_answer: bool = False
 
@@ -61,6 +62,7 @@ class PutJob(WorkerJob, frozen=True, tag="put"):
     root: str
     binds: list[Bind]
     path: str
+    memory: Memory = NO_MEMORY
     readonly_root: bool = False
     keep_kinds: bool = False
     owner: tuple[int, int] | None = None

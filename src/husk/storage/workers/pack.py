@@ -26,7 +26,7 @@ XATTRS = frozenset({"security.capability"})
 def main(job: PackJob, caller: Caller) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        confine(job.root, job.binds)
+        confine(job.root, job.binds, job.memory)
         if job.path:
             status = describe(job.path)
             caller.answer(status)

@@ -18,6 +18,16 @@ class Bind(WorkerMessage, frozen=True):
     readonly: bool
 
 
+class Memory(WorkerMessage, frozen=True):
+    """The places of a container's tmpfs, and its process, which alone has them: 0 for one that does not run."""
+
+    places: list[str]
+    process: int = 0
+
+
+NO_MEMORY = Memory([])
+
+
 class Stack(WorkerMessage, frozen=True):
     """A file system of a build: the directories of an overlay, topmost first. Without `upper` it is read alone.
 

@@ -22,6 +22,10 @@ from husk.storage.workers.jobs import PutJob
 from husk.storage.workers.unpack import describe, is_fault_of_host
 
 _BUFFER_SIZE = 1 << 20
+# What a container that runs sees there instead of what could be written: it would never find it.
+_OF_KERNEL = ("/proc", "/sys", "/dev")
+_KERNELS = "nothing can be put into {}, which is the kernel's in a container that runs"
+_GONE = "nothing can be put into {}, a tmpfs that is there only while the container runs"
 
 
 class ArchiveSource(Protocol):
@@ -161,13 +165,13 @@ def put(job: PutJob, source: ArchiveSource) -> Answer:
         # What decompressing needs must be imported before the view closes, and the choice needs the first bytes: those
         # come at once or the request is empty.
         reader = choose_reader(Input(source))
-        confine(job.root, job.binds)
+        reached = confine(job.root, job.binds, job.memory)
         # Python would follow any number of links, each by a call of its own; the kernel has an end.
         os.stat(job.path.rstrip("/") or "/")
         destination = os.path.realpath(job.path, strict=True)
         if not stat.S_ISDIR(os.lstat(destination).st_mode):
             return Invalid("extraction point is not a directory")
-        if (refusal := _refusal(destination, job)) is not None:
+        if (refusal := _refusal(destination, job, reached)) is not None:
             return Refused(refusal)
         os.chdir(destination)
     except TarError as error:
@@ -198,11 +202,19 @@ def _extract(reader: Reader, job: PutJob, destination: str) -> Answer:
     return Done()
 
 
-def _refusal(destination: str, job: PutJob) -> str | None:
+def _refusal(destination: str, job: PutJob, reached: set[str]) -> str | None:
     """Return the reason why nothing may be written there, if there is one. The innermost mount decides."""
-    inside = [item for item in job.binds if (destination + "/").startswith(item.target.rstrip("/") + "/")]
+    mounts = [
+        *((place, "" if place in reached else _GONE.format(place)) for place in job.memory.places),
+        *((item.target, "mounted volume is marked read-only" if item.readonly else "") for item in job.binds),
+        *((place, _KERNELS.format(place)) for place in _OF_KERNEL if job.memory.process),
+    ]
+    inside = [
+        (len(where), refusal)
+        for where, refusal in ((os.path.realpath(target).rstrip("/") + "/", refusal) for target, refusal in mounts)
+        if (destination + "/").startswith(where)
+    ]
     if not inside:
         return "container rootfs is marked read-only" if job.readonly_root else None
-    if max(inside, key=lambda item: len(item.target)).readonly:
-        return "mounted volume is marked read-only"
-    return None
+    # Of two at one place the first: a program may have a tmpfs at /sys, too.
+    return max(inside, key=lambda item: item[0])[1] or None

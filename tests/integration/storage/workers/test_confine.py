@@ -12,7 +12,7 @@ import husk
 BEGIN = """
 import os, sys
 from husk.storage.workers.confine import confine, enter
-from husk.storage.workers.parts import Bind
+from husk.storage.workers.parts import Bind, Memory
 """
 
 
@@ -54,6 +54,20 @@ def test_mounts_are_where_the_container_has_them(root: Path, tmp_path: Path) -> 
     assert done.stdout.splitlines() == ["of the volume ['data'] False", "Read-only file system"], done.stderr
     assert (volume / "data").read_text() == "of the volume!"
     assert os.path.ismount(root / "data") is False, "nothing of it is seen outside"
+
+
+def test_memory_of_a_process_that_is_another_one_by_now_is_not_taken(root: Path) -> None:
+    """Its number was given anew: this process has another root, and the host's /dev/shm is not the container's."""
+    done = inside(
+        f"print(confine({str(root)!r}, [], Memory(['/dev/shm'], os.getppid())), os.path.exists('/dev/shm'))",
+        "",
+    )
+    assert done.stdout == "set() False\n", done.stderr
+
+
+def test_memory_of_a_process_that_is_gone_is_not_taken(root: Path) -> None:
+    done = inside(f"print(confine({str(root)!r}, [], Memory(['/dev/shm'], 1 << 22)), sorted(os.listdir('/')))")
+    assert done.stdout == "set() ['etc', 'up']\n", done.stderr
 
 
 def test_programs_and_devices_are_of_no_use(root: Path) -> None:

@@ -262,7 +262,8 @@ async def test_the_default_bridge_is_repeated_for_older_clients(client: ClientSe
     old = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]
     assert (old["IPAddress"], old["IPPrefixLen"], old["Gateway"]) == ("172.17.0.2", 16, "172.17.0.1")
     new = (await (await client.get("/v1.52/containers/web/json")).json())["NetworkSettings"]
-    assert list(new) == ["SandboxID", "SandboxKey", "Ports", "Networks"]
+    assert list(new) == ["SandboxID", "SandboxKey", "Ports", "Gateway", "IPAddress", "Networks"]
+    assert (new["IPAddress"], new["Gateway"]) == ("172.17.0.2", "172.17.0.1"), "tools read them in every version"
     assert new["Networks"]["bridge"]["IPPrefixLen"] == 16
     engine.containers.add(but(made, state=replace(made.state, status="exited")))
     ended = (await (await client.get("/v1.51/containers/web/json")).json())["NetworkSettings"]

@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 from husk.storage.workers.answers import Done, Failed, FileContent, FileStatus, Missing, UnpackedLayer
 from husk.storage.workers.jobs import PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import decode_answer, decode_job, encode, printable
-from husk.storage.workers.parts import Bind
+from husk.storage.workers.parts import Bind, Memory
 from husk.storage.workers.report import AnswerReader
 from tests.support.work import memory_for
 
 # What Python makes of names of files that are not UTF-8 is among them.
 names = st.binary(max_size=30).map(lambda name: name.decode("utf-8", "surrogateescape"))
 binds = st.builds(Bind, names, names, st.booleans())
+memory = st.builds(Memory, st.lists(names), st.integers(0, 1 << 22))
 jobs = st.one_of(
     st.builds(UnpackJob, names, names, st.text(), st.integers(0, 1 << 60)),
-    st.builds(PackJob, names, st.lists(binds), names, st.booleans(), st.booleans()),
+    st.builds(PackJob, names, st.lists(binds), names, memory, st.booleans(), st.booleans()),
     st.builds(
         PutJob,
         root=names,
         binds=st.lists(binds),
         path=names,
+        memory=memory,
         owner=st.none() | st.tuples(st.integers(0, 1 << 32), st.integers(0, 1 << 32)),
         length=st.none() | st.integers(0, 1 << 60),
     ),

@@ -14,7 +14,7 @@ import pytest
 from husk.storage.workers import put as module
 from husk.storage.workers.answers import Done, Failed, Invalid, Missing, Refused
 from husk.storage.workers.jobs import PutJob
-from husk.storage.workers.parts import Bind
+from husk.storage.workers.parts import Bind, Memory
 from husk.storage.workers.put import Input, put
 from tests.support.registry import compress
 from tests.support.tars import file, special, tar
@@ -35,7 +35,9 @@ class Bytes:
 
 @pytest.fixture(autouse=True)
 def unconfined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(module, "confine", lambda root, binds: None)
+    monkeypatch.setattr(
+        module, "confine", lambda root, binds, memory: {place for place in memory.places if memory.process}
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -144,3 +146,25 @@ def test_the_first_block_is_looked_at_and_still_read() -> None:
     assert given.hand_over(writing, 10) == 10
     os.close(writing)
     os.close(reading)
+
+
+def test_a_tmpfs_is_written_to_while_its_container_runs(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    place = str(tmp_path / "scratch")
+    running = job(place, memory=Memory([place], 7), readonly_root=True)
+    assert put(running, Bytes(tar(file("x", b"1")))) == Done()  # type: ignore[arg-type]
+    refused = put(job(place, memory=Memory([place])), Bytes(tar(file("y"))))  # type: ignore[arg-type]
+    assert refused == Refused(f"nothing can be put into {place}, a tmpfs that is there only while the container runs")
+    assert os.listdir(place) == ["x"]
+
+
+def test_what_the_kernel_shows_of_a_container_that_runs_takes_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "proc")
+    (tmp_path / "proc/deep").mkdir(parents=True)
+    monkeypatch.setattr(module, "_OF_KERNEL", (place,))
+    running = job(f"{place}/deep", memory=Memory([], 7))
+    refused = put(running, Bytes(tar(file("x"))))  # type: ignore[arg-type]
+    assert refused == Refused(f"nothing can be put into {place}, which is the kernel's in a container that runs")
+    assert put(job(f"{place}/deep"), Bytes(tar(file("x")))) == Done(), "it is a plain directory"  # type: ignore[arg-type]
