@@ -8,6 +8,7 @@
 The names are loaded when they are used: the unpacking workers and the command line start without the whole engine.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from husk.client.stats import Stats
     from husk.client.swarm import Node
     from husk.client.volumes import Volume
+    from husk.errors import HuskError
     from husk.library.blocking import run
     from husk.library.embedded import Engine, EngineConfig
 
@@ -52,6 +54,7 @@ __all__ = [
     "Event",
     "Exec",
     "Healthcheck",
+    "HuskError",
     "Image",
     "Mount",
     "Network",
@@ -93,6 +96,7 @@ _WHERE = {
     "Event": "husk.client.events",
     "Exec": "husk.client.execs",
     "Healthcheck": "husk.client.spec",
+    "HuskError": "husk.errors",
     "Image": "husk.client.image",
     "Mount": "husk.client.spec",
     "Network": "husk.client.networks",
@@ -124,4 +128,9 @@ def __getattr__(name: str) -> object:
         return import_module("husk.errors")
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'husk' has no attribute {name!r}")
+    raise AttributeError(f"module 'husk' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not: what TAB offers, and what a misspelt name is compared with."""
+    return sorted(__all__)

@@ -10,7 +10,13 @@ from typing import Self
 
 
 class HuskError(Exception):
-    """Base of everything that is reported to the client in its own words."""
+    """Base of everything that is reported to the client in its own words.
+
+    try:
+        await engine.containers.get("nobody")
+    except husk.HuskError as error:
+        print(error.message)
+    """
 
     # In a client: is it the answer of the engine, not something that the client found by itself?
     from_engine = False

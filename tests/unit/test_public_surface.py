@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,12 @@ def test_everything_is_found_by_its_name():
         assert getattr(husk, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = husk.nothing
+
+
+def test_tab_completion_offers_the_public_names_before_they_are_loaded():
+    code = "import sys, husk; print(*dir(husk)); assert not any(name.startswith('husk.client') for name in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted(husk.__all__)
 
 
 def examples(text: str) -> Iterator[str]:

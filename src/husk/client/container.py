@@ -46,7 +46,7 @@ class Container(Thing):
 
     @property
     def status(self) -> str:
-        """The state when it was last asked: created, running, paused, restarting, exited or dead."""
+        """The state when it was last asked: created, running, paused, restarting, exited, dead or removed."""
         state = self.attrs.get("State", "")
         return str(state["Status"] if isinstance(state, dict) else state)
 
@@ -86,6 +86,7 @@ class Container(Thing):
         :raises Conflict: something that it needs is in use, for example a port.
         """
         await self._unless_done(self._calls.post(f"{self._path}/start"))
+        await self._look()
 
     async def stop(self, timeout: int | None = None, signal: str | None = None) -> None:
         """Ask the process to end, and kill it if it does not. A container that has ended is left as it is.
@@ -94,6 +95,7 @@ class Container(Thing):
         :param signal: the signal that asks; what the container says if None, or `TERM`.
         """
         await self._unless_done(self._calls.post(f"{self._path}/stop", None, {"t": timeout, "signal": signal}))
+        await self._look()
 
     async def restart(self, timeout: int | None = None) -> None:
         """Stop the container, then start it.
@@ -101,6 +103,7 @@ class Container(Thing):
         :param timeout: seconds until it is killed, as for `stop`.
         """
         await self._calls.post(f"{self._path}/restart", None, {"t": timeout})
+        await self._look()
 
     async def kill(self, signal: str | int | None = None) -> None:
         """Send a signal to the process.
@@ -117,6 +120,7 @@ class Container(Thing):
         :raises Conflict: the container does not run, or is paused.
         """
         await self._calls.post(f"{self._path}/pause")
+        await self._look()
 
     async def unpause(self) -> None:
         """Let the processes of a paused container go on.
@@ -124,6 +128,7 @@ class Container(Thing):
         :raises Conflict: the container is not paused.
         """
         await self._calls.post(f"{self._path}/unpause")
+        await self._look()
 
     async def wait(self, condition: str = "not-running") -> int:
         """Wait for the end of the container.
@@ -445,6 +450,22 @@ class Container(Thing):
         """
         query = {"stream": False, "one-shot": one_shot}
         return self._parts.stats(await self._calls.get(f"{self._path}/stats", query))
+
+    async def _look(self) -> None:
+        """Know what is true after a change. One that goes by itself may have gone already."""
+        known = self.attrs
+        listed = isinstance(known.get("State"), str)
+        try:
+            await self.reload()
+        except NotFound:
+            self.attrs = {**known, "State": "removed" if listed else {"Status": "removed", "Running": False}}
+            return
+        if listed:
+            # What a list has told stays in its words, but for its sentence about the state.
+            rest = {name: value for name, value in known.items() if name != "Status"}
+            self.attrs = {**rest, "State": self.status, "NetworkSettings": self.attrs.get("NetworkSettings") or {}}
+        elif "Warnings" in known:
+            self.attrs = {"Warnings": known["Warnings"], **self.attrs}
 
     async def _unless_done(self, call: Awaitable[Any]) -> None:
         """Await a call that asks for a state; NotModified, for a container already in that state, is no failure."""

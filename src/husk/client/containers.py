@@ -89,7 +89,6 @@ class Containers:
         container = await self.create(image, command, pull=pull, **spec)
         try:
             await container.start()
-            await container.reload()
             yield container
         finally:
             await self._calls.tasks.to_its_end(removed(container), f"remove {container.short_id}")

@@ -30,7 +30,11 @@ class Making:
         self, image: str | ContainerSpec, command: Command, pull: str, spec: Mapping[str, Any]
     ) -> Container:
         """Make a container that is not started."""
-        wanted = _spec(image, command, spec)
+        container = await self._made(_spec(image, command, spec), pull)
+        await self._calls.made(self._seen(container), lambda _: removed(container))
+        return container
+
+    async def _made(self, wanted: ContainerSpec, pull: str) -> Container:
         body = document(wanted)
         return await self._with_image(wanted, pull, lambda: self._create(wanted, body))
 
@@ -69,14 +73,14 @@ class Making:
             with suppress(NoSuchOperation):
                 begun = await self._with_image(wanted, pull, lambda: runs.begin(wanted, input))
                 return await runs.followed(begun, kept, timeout, kill_at_max_output)
-        container = await self.create(wanted, None, pull, {})
+        container = await self._made(wanted, pull)
         gone = False
         try:
             async with (
                 container.attach(stdin=input is not None) as console,
                 ending(self._calls, f"/containers/{container.id}") if goes else _asked_later(container) as ended,
             ):
-                await container.start()
+                await self._calls.post(f"/containers/{container.id}/start")
                 timed_out = killed = False
                 try:
                     async with asyncio.timeout(timeout):
@@ -100,11 +104,17 @@ class Making:
         made = await self._calls.made(
             self._calls.post("/containers/create", body, query), lambda made: removed(Container(self._calls, made))
         )
-        tty = {"Config": {"Tty": wanted.tty, "Image": wanted.image, "Labels": dict(wanted.labels)}}
-        return Container(
-            self._calls,
-            {"Id": field(made, "Id"), "Name": wanted.name, "State": "created", "Warnings": made.get("Warnings"), **tty},
-        )
+        known = {"Id": field(made, "Id"), "Warnings": made.get("Warnings"), "Config": {"Tty": wanted.tty}}
+        return Container(self._calls, known)
+
+    async def _seen(self, container: Container) -> None:
+        """Learn its name and all else; what cannot be learnt must not stay behind."""
+        try:
+            told = await self._calls.get(f"/containers/{container.id}/json")
+        except BaseException:
+            await removed(container)
+            raise
+        container.attrs = {"Warnings": container.attrs["Warnings"], **told}
 
     async def _has(self, image: str) -> bool:
         try:

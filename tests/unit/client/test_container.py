@@ -63,6 +63,20 @@ async def test_verbs(box, engine, verb, path, query):
     assert engine.last("POST", f"/containers/c1/{path}").query == query
 
 
+async def test_what_a_change_has_made_is_known(calls, engine):
+    engine.answers("POST", "/containers/c1/stop", None)
+    engine.answers("POST", "/containers/c1/start", None)
+    engine.answers("GET", "/containers/c1/json", {**INSPECTED, "State": {"Status": "exited"}})
+    listed = Container(calls, {**LISTED, "Id": "c1", "Status": "Up 3 minutes"})
+    await listed.stop()
+    assert (listed.status, listed.name, listed.ip) == ("exited", "box", "10.0.0.2")
+    assert "Status" not in listed.attrs and listed.attrs["Image"] == "busybox", "a list's words, none of them untrue"
+    engine.answers("GET", "/containers/c1/json", failed(404, "No such container: c1"))
+    for box in (listed, Container(calls, {**INSPECTED, "Id": "c1"})):
+        await box.start()
+        assert (box.status, box.name) == ("removed", "box"), "it went by itself"
+
+
 async def test_what_is_done_already_is_no_failure(box, engine):
     engine.answers("POST", "/containers/c1/start", Response(304))
     engine.answers("POST", "/containers/c1/stop", Response(304))

@@ -13,6 +13,7 @@ def pulls(engine) -> int:
 def test_a_missing_image_is_pulled(engine, typed, tmp_path):
     engine.answers("POST", "/containers/create", failed(404, "No such image: x:latest"), MADE)
     engine.answers("POST", "/images/create", PULLED)
+    engine.answers("GET", "/containers/abc/json", {"Id": "abc"})
     code, out, err = typed("create", "--cidfile", f"{tmp_path}/id", "--name", "web", "x", "ls", "-l")
     assert (code, out) == (0, "abc\n")
     assert err == "Unable to find image 'x:latest' locally\nStatus: Downloaded\nWARNING: mind it\n"
@@ -24,6 +25,7 @@ def test_a_missing_image_is_pulled(engine, typed, tmp_path):
 def test_when_it_is_pulled(engine, typed):
     engine.answers("POST", "/images/create", PULLED)
     engine.answers("POST", "/containers/create", MADE)
+    engine.answers("GET", "/containers/abc/json", {"Id": "abc"})
     assert json.loads(typed("create", "--pull", "always", "-q", "--json", "x").out) == MADE
     assert pulls(engine) == 1
     engine.answers("POST", "/containers/create", failed(404, "No such image: x:latest"))

@@ -54,12 +54,11 @@ async def test_what_must_be_healthy_is_waited_for(shop: FakeEngine, visitor: Vis
     needs = "db:service_healthy:false,job:service_completed_successfully:false"
     listed = [container("web", "exited", needs), container("db", "exited"), container("job", "exited")]
     shop.answers("GET", "/containers/json", listed)
-    states = [{"Running": True, "Health": {"Status": status}} for status in ("starting", "starting", "healthy")]
+    alive = {"Status": "running", "Running": True}
+    states = [{**alive, "Health": {"Status": status}} for status in ("starting", "starting", "healthy")]
     shop.answers("GET", "/containers/db/json", *({"Id": "db", "State": state} for state in states))
     ended = {"Running": False, "Status": "exited", "ExitCode": 0}
-    shop.answers(
-        "GET", "/containers/job/json", {"Id": "job", "State": {"Running": True}}, {"Id": "job", "State": ended}
-    )
+    shop.answers("GET", "/containers/job/json", {"Id": "job", "State": alive}, {"Id": "job", "State": ended})
     assert (await visitor.post("/projects/shop/start")).status == 303
     assert sorted(changes(shop)[:2]) == [("POST", "/containers/db/start"), ("POST", "/containers/job/start")]
     assert changes(shop)[2:] == [("POST", "/containers/web/start")]
