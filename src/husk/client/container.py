@@ -270,6 +270,9 @@ class Container(Thing):
         input: bytes | None = None,
         stdin: bool = False,
         detach_keys: str = "",
+        timeout: float | None = None,
+        max_output: int | None = None,
+        check: bool = False,
     ) -> Exec:
         """Describe another process in the container. It starts when it is awaited, read, opened or started.
 
@@ -282,12 +285,16 @@ class Container(Thing):
         :param input: bytes that it reads.
         :param stdin: connect to its input, to write to it by `open`.
         :param detach_keys: the keys that end the connection, as `ctrl-p,ctrl-q`.
+        :param timeout: seconds, after which it is killed; dockerd cannot end it, and leaves it.
+        :param max_output: the number of bytes that its result has of each stream; all if None.
+        :param check: raise CommandFailed if it does not end well.
         :returns: the process.
         """
         return self._parts.exec(
             input,
             stdin,
             command,
+            limits=(timeout, max_output, check),
             environment_of=environment,
             user=user,
             working_dir=working_dir,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from husk.client import execs, tars
 from husk.client.calls import Calls
-from husk.client.execs import Exec
+from husk.client.execs import Exec, Limits
 from husk.client.path_stat import HEADER, PathStat, path_stat
 from husk.client.spec import Command
 from husk.client.stats import Stats, stats
@@ -51,10 +51,18 @@ class ContainerParts:
             raise
         return path_stat(headers.get(HEADER, ""))
 
-    def exec(self, input: bytes | None, stdin: bool, command: Command, **options: Any) -> Exec:
+    def exec(
+        self,
+        input: bytes | None,
+        stdin: bool,
+        command: Command,
+        *,
+        limits: tuple[float | None, int | None, bool],
+        **options: Any,
+    ) -> Exec:
         """Another process in it."""
         document = execs.document(command, stdin=stdin or input is not None, **options)
-        return Exec(self._calls, self._container.id, document, input)
+        return Exec(self._calls, self._container.id, document, input, Limits(*limits))
 
     def stats(self, sample: Mapping[str, Any]) -> Stats:
         """Read a sample of its use of resources."""

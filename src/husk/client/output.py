@@ -24,6 +24,31 @@ class Piece(NamedTuple):
     data: bytes  #: The bytes
 
 
+class Captured:
+    """Output as it comes, up to so many bytes of each stream."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._pieces: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
+        self._sizes = {STDOUT: 0, STDERR: 0}
+        self.truncated = False
+
+    def add(self, stream: str, data: bytes) -> None:
+        if self._most is not None and self._sizes[stream] + len(data) > self._most:
+            data = data[: self._most - self._sizes[stream]]
+            self.truncated = True
+        self._sizes[stream] += len(data)
+        self._pieces[stream].append(data)
+
+    @property
+    def stdout(self) -> bytes:
+        return b"".join(self._pieces[STDOUT])
+
+    @property
+    def stderr(self) -> bytes:
+        return b"".join(self._pieces[STDERR])
+
+
 class Frames:
     """Takes the bytes of a connection as they come, gives the pieces that are whole."""
 
@@ -67,11 +92,3 @@ async def lines(written: AsyncIterable[Piece]) -> AsyncIterator[str]:
     for line in begun.values():
         if line:
             yield line.decode(errors="replace")
-
-
-async def collected(written: AsyncIterable[Piece]) -> tuple[bytes, bytes]:
-    """All that was written: (stdout, stderr)."""
-    whole: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
-    async for stream, data in written:
-        whole[stream].append(data)
-    return b"".join(whole[STDOUT]), b"".join(whole[STDERR])

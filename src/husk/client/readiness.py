@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from husk.client.container import Container
 from husk.client.spec import Command
-from husk.errors import Unavailable
+from husk.errors import InvalidParameter, Unavailable
 from husk.text.terminals import visible
 
 # Between two looks: soon at first, as most services are ready within milliseconds.
@@ -79,8 +79,11 @@ async def _log(box: Container, pattern: str) -> None:
 
 async def _succeeds(box: Container, command: Command) -> None:
     async for _ in _looks():
-        if (await box.exec(command)).exit_code == 0:
-            return
+        try:
+            if (await box.exec(command)).exit_code == 0:
+                return
+        except InvalidParameter as error:
+            raise await _failure(box, f"cannot run {command!r}: {error.message}") from None
         await _require_running(box, f"{command!r} did not succeed")
 
 

@@ -14,7 +14,7 @@ from husk.client.container import Container
 from husk.client.ending import Ending, read
 from husk.client.execs import Result
 from husk.client.http import Connection, Response
-from husk.client.output import STDERR, STDOUT, Frames
+from husk.client.output import STDERR, STDOUT, Captured, Frames
 from husk.client.spec import ContainerSpec, document
 from husk.errors import Conflict, NotFound
 
@@ -28,27 +28,14 @@ class NoSuchOperation(Exception):
     """The engine is one of ours, and older than this call."""
 
 
-class CapturedOutput:
-    """Output as it comes, up to so many bytes of each stream."""
-
-    def __init__(self, most: int | None) -> None:
-        self._most = most
-        self._pieces: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
-        self._sizes = {STDOUT: 0, STDERR: 0}
-        self.truncated = False
-
-    def add(self, stream: str, data: bytes) -> None:
-        if self._most is not None and self._sizes[stream] + len(data) > self._most:
-            data = data[: self._most - self._sizes[stream]]
-            self.truncated = True
-        self._sizes[stream] += len(data)
-        self._pieces[stream].append(data)
+class CapturedOutput(Captured):
+    """The output of a run, which its end makes a result of."""
 
     def result(self, end: Ending, *, timed_out: bool) -> Result:
         return Result(
             exit_code=end.code,
-            stdout=b"".join(self._pieces[STDOUT]),
-            stderr=b"".join(self._pieces[STDERR]),
+            stdout=self.stdout,
+            stderr=self.stderr,
             timed_out=timed_out,
             oom_killed=end.oom_killed,
             truncated=self.truncated,

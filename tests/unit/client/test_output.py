@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.api.streams.framing import frame
-from husk.client.output import Frames, Piece, collected, lines, pieces
+from husk.client.output import Captured, Frames, Piece, lines, pieces
 
 
 async def coming(*data):
@@ -31,5 +31,8 @@ async def test_lines_of_both_streams_do_not_mix():
 
 
 async def test_all_of_both_streams():
-    written = pieces(coming(frame(1, b"a") + frame(2, b"x"), frame(1, b"b")), multiplexed=True)
-    assert await collected(written) == (b"ab", b"x")
+    kept = Captured(2)
+    written = pieces(coming(frame(1, b"a") + frame(2, b"xyz"), frame(1, b"b")), multiplexed=True)
+    async for stream, data in written:
+        kept.add(stream, data)
+    assert (kept.stdout, kept.stderr, kept.truncated) == (b"ab", b"xy", True)
