@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from husk.client.container import Container
     from husk.client.events import Event
     from husk.client.execs import Exec, Result
+    from husk.client.files import FileChange, Files
     from husk.client.image import Image
-    from husk.client.logs import Output
+    from husk.client.logs import LogEntry, Output
     from husk.client.networks import Network
     from husk.client.output import Piece
     from husk.client.path_stat import PathStat
     from husk.client.plugins import Plugin
+    from husk.client.ports import Port
     from husk.client.progress import BuildProgress, PullProgress
     from husk.client.prune import Pruned
     from husk.client.registry_data import RegistryData
@@ -53,9 +55,12 @@ __all__ = [
     "EngineConfig",
     "Event",
     "Exec",
+    "FileChange",
+    "Files",
     "Healthcheck",
     "HuskError",
     "Image",
+    "LogEntry",
     "Mount",
     "Network",
     "Node",
@@ -63,6 +68,7 @@ __all__ = [
     "PathStat",
     "Piece",
     "Plugin",
+    "Port",
     "Pruned",
     "PullProgress",
     "RegistryData",
@@ -87,7 +93,6 @@ _WHERE = {
     "BuildOptions": "husk.client.builds",
     "BuildProgress": "husk.client.progress",
     "Client": "husk.client.client",
-    "ServiceConfig": "husk.client.service_files",
     "Console": "husk.client.console",
     "Container": "husk.client.container",
     "ContainerSpec": "husk.client.spec",
@@ -95,9 +100,12 @@ _WHERE = {
     "EngineConfig": "husk.library.embedded",
     "Event": "husk.client.events",
     "Exec": "husk.client.execs",
+    "FileChange": "husk.client.files",
+    "Files": "husk.client.files",
     "Healthcheck": "husk.client.spec",
     "HuskError": "husk.errors",
     "Image": "husk.client.image",
+    "LogEntry": "husk.client.logs",
     "Mount": "husk.client.spec",
     "Network": "husk.client.networks",
     "Node": "husk.client.swarm",
@@ -105,14 +113,16 @@ _WHERE = {
     "PathStat": "husk.client.path_stat",
     "Piece": "husk.client.output",
     "Plugin": "husk.client.plugins",
+    "Port": "husk.client.ports",
     "Pruned": "husk.client.prune",
     "PullProgress": "husk.client.progress",
     "RegistryData": "husk.client.registry_data",
     "RestartPolicy": "husk.client.service_spec",
     "Result": "husk.client.execs",
-    "ServiceSecret": "husk.client.service_files",
     "Service": "husk.client.services",
+    "ServiceConfig": "husk.client.service_files",
     "ServiceFile": "husk.client.service_spec",
+    "ServiceSecret": "husk.client.service_files",
     "ServiceSpec": "husk.client.service_spec",
     "Stats": "husk.client.stats",
     "Task": "husk.client.services",

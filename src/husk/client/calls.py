@@ -58,8 +58,10 @@ _NOTHING: Query = {}
 class Calls:
     """Calls to one engine."""
 
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, address: str = "") -> None:
+        """`address` is where the engine is; empty for one of this process."""
         self.dial = dial
+        self.address = address
         self._idle: list[tuple[Connection, float]] = []
         self._version = ""
         self._server = ""

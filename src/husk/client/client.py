@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from husk.client.credentials import Keychain
     from husk.client.events import Event
     from husk.client.execs import Result
+    from husk.client.logs import LogEntry
     from husk.client.parts import Parts
     from husk.client.prune import Pruned
     from husk.client.service_files import Configs, Secrets
     from husk.client.services import Services, ServiceTasks
     from husk.client.spec import Command, ContainerSpec
+    from husk.client.stats import Stats
     from husk.client.swarm import Nodes, Swarm
 
 
@@ -38,8 +40,8 @@ class Client:
         print((await engine.run("busybox", ["echo", "hi"])).stdout)
     """
 
-    def __init__(self, dial: Dial) -> None:
-        self._calls = calls = Calls(dial)
+    def __init__(self, dial: Dial, address: str = "") -> None:
+        self._calls = calls = Calls(dial, address)
         self.images = Images(calls, lambda: self._keychain)  #: The images of the engine
         self.containers = Containers(calls, self.images)  #: The containers of the engine
 
@@ -181,6 +183,48 @@ class Client:
         """
         return self._parts.events(since, until, filters)
 
+    async def stats(self, *containers: str | Container, interval: float = 1.0) -> AsyncIterator[dict[str, Stats]]:
+        """Measure the use of resources of many containers, again and again.
+
+        async for stats in engine.stats():
+            print({name: f"{each.cpu_percent:.0f} %" for name, each in stats.items()})
+            break
+
+        :param containers: the containers, or their names; all that run, also those to come, if none is named.
+        :param interval: seconds between two rounds; `cpu_percent` is 0 in the first.
+        :returns: the rounds: a sample for each name. A container that does not run is left out.
+        """
+        async for each in self._parts.stats(self.containers, containers, interval):
+            yield each
+
+    async def logs(
+        self,
+        *containers: str | Container,
+        project: str = "",
+        follow: bool = False,
+        tail: int | str = "all",
+        since: Moment = None,
+        level: str = "",
+    ) -> AsyncIterator[LogEntry]:
+        """Read the logs of several containers as one.
+
+        async for entry in engine.logs(project="shop", level="warning"):
+            print(entry.container, entry.level, entry.text)
+
+        :param containers: the containers, or their names; all that run if neither these nor a project are named.
+        :param project: the name of a Compose project, whose containers they are.
+        :param follow: go on with the lines to come, until all of them end.
+        :param tail: the number of lines of each to begin with, counted from the end; `all` for all.
+        :param since: the moment of the first line: a time, seconds since 1970, or a length before now, as `10m`.
+        :param level: the least level, as for `Output.entries`.
+        :returns: the lines as they come, each with the name of its container.
+        :raises NotFound: there is no such container.
+        :raises InvalidParameter: there is no such level.
+        """
+        found = await self._parts.named(self.containers, containers, project)
+        async for each in self._parts.entries(found, follow=follow, tail=tail, since=since, level=level):
+            yield each
+
     async def login(
         self, username: str = "", password: str = "", *, registry: str = "", identity_token: str = ""
     ) -> None:
@@ -217,7 +261,7 @@ class Client:
 
         :returns: a context manager that gives a client of that loop.
         """
-        return connected(Client(self._calls.dial))
+        return connected(Client(self._calls.dial, self._calls.address))
 
     async def close(self) -> None:
         """Wait for the work that must not be cut off, and close the connections."""
@@ -252,4 +296,5 @@ def connect(address: str = "", *, context: str = "") -> AbstractAsyncContextMana
     # A door: asyncio, which short commands do without.
     from husk.client.dial import dialer_to
 
-    return connected(Client(dialer_to(resolve(address, context))))
+    place = resolve(address, context)
+    return connected(Client(dialer_to(place), place.url))

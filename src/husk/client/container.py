@@ -22,7 +22,9 @@ from husk.errors import NotFound, NotModified
 if TYPE_CHECKING:
     from husk.client.container_parts import ContainerParts
     from husk.client.execs import Exec
+    from husk.client.files import Files
     from husk.client.path_stat import PathStat
+    from husk.client.ports import Port
     from husk.client.spec import Command
     from husk.client.stats import Stats
 
@@ -72,6 +74,23 @@ class Container(Thing):
         """The address on the first of its networks that gave it one; empty without."""
         networks = (self.attrs.get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), "")
+
+    def port(self, port: int | str) -> Port:
+        """Find one of its ports, where this program reaches it: as it is published, or at the container's own address.
+
+        :param port: the port in the container: `80`, `"53/udp"`.
+        :returns: the port, with its address.
+        :raises NotFound: it is not published, and the container's own address cannot be reached from here.
+        """
+        return self._parts.port(port, self.ports, self.ip)
+
+    @property
+    def files(self) -> Files:
+        """Its files, by their paths."""
+        return self._parts.files()
+
+    def _repr_html_(self) -> str:
+        return self._parts.html([self])
 
     async def reload(self) -> None:
         """Ask the engine again, and put its answer into `attrs`."""
@@ -138,6 +157,28 @@ class Container(Thing):
         """
 
         return read(await self._calls.post(f"{self._path}/wait", None, {"condition": condition})).code
+
+    async def wait_for(
+        self,
+        *,
+        port: int | None = None,
+        log: str = "",
+        exec: Command = None,
+        health: bool = False,
+        timeout: float = 60.0,
+    ) -> None:
+        """Wait until the container is ready: until all that is asked for holds.
+
+        await box.wait_for(port=80, log="ready to serve", timeout=10)
+
+        :param port: a port of the container that takes connections.
+        :param log: a pattern that a line of its log matches.
+        :param exec: a command that ends with 0 in it.
+        :param health: its health test succeeds.
+        :param timeout: seconds, after which it is given up.
+        :raises Unavailable: it has ended, or is not ready in time; the message has the last lines that it wrote.
+        """
+        await self._parts.until_ready(port=port, log=log, exec=exec, health=health, timeout=timeout)
 
     @asynccontextmanager
     async def waiting(self, condition: str = "not-running") -> AsyncIterator[Callable[[], Awaitable[int]]]:

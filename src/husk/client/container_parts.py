@@ -1,28 +1,25 @@
 """The parts of a container that few programs ask for: single files, processes in it, its use of resources."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from husk.client import execs, tars
+from husk.client import execs, files, markup, readiness, tars
 from husk.client.calls import Calls
 from husk.client.execs import Exec, Limits
+from husk.client.files import Files
 from husk.client.path_stat import HEADER, PathStat, path_stat
+from husk.client.ports import Port, port_of, shown
 from husk.client.spec import Command
 from husk.client.stats import Stats, stats
 from husk.errors import NotFound
 
 
-class _Container(Protocol):
+class _Container(files.Box, readiness.Box, Protocol):
     @property
     def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
+    def exec(self, command: Command, *, user: str = "") -> Any: ...
     async def put_archive(self, path: str, archive: bytes) -> None: ...
-
-    def get_archive(self, path: str) -> AsyncIterator[bytes]: ...
 
 
 class ContainerParts:
@@ -31,10 +28,30 @@ class ContainerParts:
         self._calls = calls
 
     async def put(self, path: str, data: bytes | str | Path, mode: int) -> None:
-        if isinstance(data, bytes | str):
-            await self._container.put_archive("/", tars.one_file(path, data, mode=mode))
-        else:
-            await self._container.put_archive("/", tars.tree(data, path.strip("/")))
+        """Put it into the lowest directory that is there: that one may be written to where the root may not."""
+        if isinstance(data, Path) and not path.strip("/"):
+            await self._container.put_archive("/", tars.tree(data, ""))
+            return
+        parts = tars.place_of(path)
+        for depth in range(len(parts) - 1, -1, -1):
+            directory, name = "/" + "/".join(parts[:depth]), "/".join(parts[depth:])
+            if depth and depth < len(parts) - 1 and not await self._has(directory):
+                continue
+            archive = tars.tree(data, name) if isinstance(data, Path) else tars.one_file(name, data, mode=mode)
+            try:
+                await self._container.put_archive(directory, archive)
+            except NotFound:
+                if not depth:
+                    raise
+            else:
+                return
+
+    async def _has(self, path: str) -> bool:
+        try:
+            await self.stat(path)
+        except NotFound:
+            return False
+        return True
 
     async def get(self, path: str) -> bytes:
         pieces = [piece async for piece in self._container.get_archive(path)]
@@ -67,3 +84,19 @@ class ContainerParts:
     def stats(self, sample: Mapping[str, Any]) -> Stats:
         """Read a sample of its use of resources."""
         return stats(sample)
+
+    def port(self, port: int | str, published: Mapping[str, Sequence[tuple[str, int]]], ip: str) -> Port:
+        """One of its ports, as this host reaches it."""
+        container = self._container
+        return port_of(port, published, ip, self._calls.address, container.name or container.short_id)
+
+    def files(self) -> Files:
+        return Files(self._container)
+
+    async def until_ready(self, **wanted: Any) -> None:
+        await readiness.until_ready(self._container, **wanted)
+
+    def html(self, containers: Iterable[Any]) -> str:
+        """A table of containers."""
+        rows = ([each.name, each.status, each.image, shown(each.ports), each.short_id] for each in containers)
+        return markup.table(("name", "status", "image", "ports", "id"), rows)

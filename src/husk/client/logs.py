@@ -2,12 +2,31 @@
 
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from husk.client import output
 from husk.client.calls import Calls
+from husk.client.levels import LEVELS, at_least, level_of
 from husk.client.moments import Moment, moment
 from husk.client.output import Piece
+from husk.errors import InvalidParameter
+
+_Open = Callable[[bool], AbstractAsyncContextManager[AsyncIterator[Piece]]]
+
+
+class LogEntry(NamedTuple):
+    """A line of a log: what it says, when it came, and how serious it says it is.
+
+    async for entry in box.logs().entries(level="warning"):
+        print(entry.time, entry.level, entry.text)
+    """
+
+    time: datetime | None  #: The moment at which it came; None where the log has none
+    stream: str  #: `stdout` or `stderr`
+    level: str  #: `trace`, `debug`, `info`, `warning`, `error`, `fatal`, or empty where the line says none
+    text: str  #: The line, without its end
+    container: str = ""  #: The name of the container, where several are read at once
 
 
 class Output:
@@ -17,7 +36,8 @@ class Output:
     async for line in box.logs(follow=True).lines(): ...
     """
 
-    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[AsyncIterator[Piece]]]) -> None:
+    def __init__(self, open_it: _Open) -> None:
+        """`open_it` opens it: with the times of lines where it is given True."""
         self._open = open_it
 
     def __await__(self) -> Generator[Any, None, bytes]:
@@ -26,7 +46,7 @@ class Output:
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
         """Yield the output, piece by piece."""
-        async with self._open() as pieces:
+        async with self._open(False) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -37,8 +57,34 @@ class Output:
         """
         return output.lines(self)
 
+    async def entries(self, *, level: str = "") -> AsyncIterator[LogEntry]:
+        """Yield the output line by line, each with its time, its stream and its level.
+
+        :param level: the least level: `trace`, `debug`, `info`, `warning`, `error` or `fatal`; lines that say none
+            are left out.
+        :returns: the lines, in the order in which they ended.
+        :raises InvalidParameter: there is no such level.
+        """
+        if level and level not in LEVELS:
+            raise InvalidParameter(f"invalid level {level!r}: expected one of {', '.join(LEVELS)}")
+        async with self._open(True) as pieces:
+            async for stream, line in output.lines_of(pieces):
+                entry = _entry(stream, line)
+                if at_least(entry.level, level):
+                    yield entry
+
     async def _whole(self) -> bytes:
         return b"".join([data async for _, data in self])
+
+
+def _entry(stream: str, line: str) -> LogEntry:
+    time, _, text = line.partition(" ")
+    try:
+        # Python has six digits of a second, the log has nine.
+        moment_of = datetime.fromisoformat(time)
+    except ValueError:
+        return LogEntry(None, stream, level_of(line), line)
+    return LogEntry(moment_of, stream, level_of(text), text)
 
 
 def logs(
@@ -67,8 +113,9 @@ def logs(
     }
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[AsyncIterator[Piece]]:
-        async with calls.answer("GET", path, query) as response:
+    async def opened(with_times: bool) -> AsyncIterator[AsyncIterator[Piece]]:
+        asked = {**query, "timestamps": True} if with_times else query
+        async with calls.answer("GET", path, asked) as response:
             multiplexed = response.headers.get("content-type") == output.MULTIPLEXED
             yield output.pieces(response.pieces(), multiplexed)
 

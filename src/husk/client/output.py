@@ -84,11 +84,17 @@ async def pieces(data: AsyncIterable[bytes], multiplexed: bool) -> AsyncIterator
 
 async def lines(written: AsyncIterable[Piece]) -> AsyncIterator[str]:
     """Whole lines of both streams in the order in which they were ended, without their ends."""
+    async for _, line in lines_of(written):
+        yield line
+
+
+async def lines_of(written: AsyncIterable[Piece]) -> AsyncIterator[tuple[str, str]]:
+    """As `lines`, each with its stream."""
     begun = {STDOUT: b"", STDERR: b""}
     async for stream, data in written:
         *whole, begun[stream] = (begun[stream] + data).split(b"\n")
         for line in whole:
-            yield line.decode(errors="replace").removesuffix("\r")
-    for line in begun.values():
-        if line:
-            yield line.decode(errors="replace")
+            yield stream, line.decode(errors="replace").removesuffix("\r")
+    for stream, left in begun.items():
+        if left:
+            yield stream, left.decode(errors="replace")

@@ -2,20 +2,40 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from husk.client.container import Container
+from husk.client.logs import Output
+from husk.client.looks import looks
 from husk.client.spec import Command
 from husk.errors import InvalidParameter, Unavailable
 from husk.text.terminals import visible
 
-# Between two looks: soon at first, as most services are ready within milliseconds.
-_FIRST, _LONGEST = 0.002, 0.1
 _SHOWN = 2000
 
 
+class Box(Protocol):
+    """A container, as far as this module needs it."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def short_id(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def ip(self) -> str: ...
+    @property
+    def ports(self) -> Mapping[str, list[tuple[str, int]]]: ...
+    def exec(self, command: Command) -> Any: ...
+    def logs(self, *, follow: bool = False, tail: int | str = "all") -> Output: ...
+    async def reload(self) -> None: ...
+
+
 async def until_ready(
-    box: Container,
+    box: Box,
     *,
     port: int | None = None,
     log: str = "",
@@ -43,17 +63,9 @@ async def until_ready(
         raise await _failure(box, f"is not ready after {timeout:g} seconds: {missing}") from None
 
 
-async def _looks() -> AsyncIterator[None]:
-    pause = _FIRST
-    while True:
-        yield
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST)
-
-
-async def _port(box: Container, port: int) -> None:
+async def _port(box: Box, port: int) -> None:
     """The container's own address is tried, then the host's that leads to it: an engine elsewhere has only that."""
-    async for _ in _looks():
+    async for _ in looks():
         places = [*([(box.ip, port)] if box.ip else []), *box.ports.get(f"{port}/tcp", [])]
         for host, number in places:
             try:
@@ -67,7 +79,7 @@ async def _port(box: Container, port: int) -> None:
         await _require_running(box, f"port {port} was never open")
 
 
-async def _log(box: Container, pattern: str) -> None:
+async def _log(box: Box, pattern: str) -> None:
     wanted = re.compile(pattern)
     lines = box.logs(follow=True).lines()
     async for line in lines:
@@ -77,8 +89,8 @@ async def _log(box: Container, pattern: str) -> None:
     raise await _failure(box, "has no log to follow")
 
 
-async def _succeeds(box: Container, command: Command) -> None:
-    async for _ in _looks():
+async def _succeeds(box: Box, command: Command) -> None:
+    async for _ in looks():
         try:
             if (await box.exec(command)).exit_code == 0:
                 return
@@ -87,8 +99,8 @@ async def _succeeds(box: Container, command: Command) -> None:
         await _require_running(box, f"{command!r} did not succeed")
 
 
-async def _healthy(box: Container) -> None:
-    async for _ in _looks():
+async def _healthy(box: Box) -> None:
+    async for _ in looks():
         await _require_running(box, "its health test did not succeed")
         health = box.attrs["State"].get("Health")
         if health is None:
@@ -97,14 +109,14 @@ async def _healthy(box: Container) -> None:
             return
 
 
-async def _require_running(box: Container, missing: str) -> None:
+async def _require_running(box: Box, missing: str) -> None:
     await box.reload()
     if box.status not in ("running", "restarting", "paused"):
         code = box.attrs["State"]["ExitCode"]
         raise await _failure(box, f"ended with exit code {code} before it was ready: {missing}")
 
 
-async def _failure(box: Container, what: str) -> Unavailable:
+async def _failure(box: Box, what: str) -> Unavailable:
     try:
         written = visible((await box.logs(tail=50)).decode(errors="replace").strip()[-_SHOWN:])
     except Exception as error:

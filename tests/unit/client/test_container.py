@@ -151,13 +151,49 @@ async def test_files_go_in_and_come_out(box, engine, tmp_path):
     engine.answers("PUT", "/containers/c1/archive", None)
     await box.put("/in/file", "text")
     asked = engine.last("PUT", "/containers/c1/archive")
-    assert asked.query == {"path": "/"}
+    assert asked.query == {"path": "/in"}
     engine.answers("GET", "/containers/c1/archive", asked.body)
     assert await box.get("/in/file") == b"text"
     await box.put("/in/tree", tmp_path)
     engine.answers("GET", "/containers/c1/archive", engine.last("PUT", "/containers/c1/archive").body)
     with pytest.raises(InvalidParameter, match="not a regular file"):
         await box.get("/in/tree")
+
+
+async def test_a_file_goes_into_the_lowest_directory_that_is_there(box, engine):
+    """That one may be a volume below a root that is read-only."""
+    missing = failed(404, "Could not find the file")
+    told = base64.b64encode(b'{"name":"x","size":3,"mode":420,"mtime":"2026-01-02T03:04:05Z"}').decode()
+    there = Response(200, b"", fields({"X-Docker-Container-Path-Stat": told}))
+    engine.answers("PUT", "/containers/c1/archive", missing, None)
+    engine.answers("HEAD", "/containers/c1/archive", missing, there)
+    await box.put("/data/a/b/c/file", "text")
+    asked = [(each.method, each.query["path"]) for each in engine.asked if each.path == "/containers/c1/archive"]
+    assert asked == [("PUT", "/data/a/b/c"), ("HEAD", "/data/a/b"), ("HEAD", "/data/a"), ("PUT", "/data/a")]
+    assert b"b/c/file\0" in engine.last("PUT", "/containers/c1/archive").body
+
+
+async def test_a_file_for_a_container_that_is_not_there(box, engine):
+    engine.answers("PUT", "/containers/c1/archive", failed(404, "No such container: c1"))
+    with pytest.raises(NotFound, match="No such container"):
+        await box.put("/in/file", "text")
+    with pytest.raises(InvalidParameter, match="absolute path"):
+        await box.put("in/file", "text")
+
+
+async def test_its_ports_as_a_program_reaches_them(calls):
+    box = Container(calls, INSPECTED)
+    assert (box.port(80).url, box.port("80/tcp").number) == ("http://127.0.0.1:8080", 8080)
+    assert box.port(5432) == ("10.0.0.2", 5432), "not published, and its own address is here"
+    calls.address = "tcp://engine.example:2376"
+    assert box.port(80).url_of("https", "x") == "https://engine.example:8080/x"
+    with pytest.raises(NotFound, match=r"port 81 of box is not published: start it with ports=\{81: None\}"):
+        box.port(81)
+
+
+def test_a_container_in_a_notebook(calls):
+    shown = Container(calls, {**INSPECTED, "Name": "/<b>"})._repr_html_()
+    assert "&lt;b&gt;" in shown and "busybox" in shown and "0.0.0.0:8080" in shown and "<b>" not in shown
 
 
 async def test_what_a_path_names(box, engine):
