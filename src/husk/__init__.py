@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from husk.client.execs import Exec, Result
     from husk.client.files import FileChange, Files
     from husk.client.image import Image
+    from husk.client.keywords import ContainerOptions, RunOptions, ServiceChanges, ServiceOptions
     from husk.client.logs import LogEntry, Output
     from husk.client.networks import Network
     from husk.client.output import Piece
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from husk.client.volumes import Volume
     from husk.errors import HuskError
     from husk.library.blocking import run
-    from husk.library.embedded import Engine, EngineConfig
+    from husk.library.embedded import Engine, EngineConfig, EngineOptions
 
 __all__ = [
     "BuildOptions",
@@ -50,9 +51,11 @@ __all__ = [
     "Client",
     "Console",
     "Container",
+    "ContainerOptions",
     "ContainerSpec",
     "Engine",
     "EngineConfig",
+    "EngineOptions",
     "Event",
     "Exec",
     "FileChange",
@@ -74,9 +77,12 @@ __all__ = [
     "RegistryData",
     "RestartPolicy",
     "Result",
+    "RunOptions",
     "Service",
+    "ServiceChanges",
     "ServiceConfig",
     "ServiceFile",
+    "ServiceOptions",
     "ServiceSecret",
     "ServiceSpec",
     "Stats",
@@ -95,9 +101,11 @@ _WHERE = {
     "Client": "husk.client.client",
     "Console": "husk.client.console",
     "Container": "husk.client.container",
+    "ContainerOptions": "husk.client.keywords",
     "ContainerSpec": "husk.client.spec",
     "Engine": "husk.library.embedded",
     "EngineConfig": "husk.library.embedded",
+    "EngineOptions": "husk.library.embedded",
     "Event": "husk.client.events",
     "Exec": "husk.client.execs",
     "FileChange": "husk.client.files",
@@ -119,9 +127,12 @@ _WHERE = {
     "RegistryData": "husk.client.registry_data",
     "RestartPolicy": "husk.client.service_spec",
     "Result": "husk.client.execs",
+    "RunOptions": "husk.client.keywords",
     "Service": "husk.client.services",
+    "ServiceChanges": "husk.client.keywords",
     "ServiceConfig": "husk.client.service_files",
     "ServiceFile": "husk.client.service_spec",
+    "ServiceOptions": "husk.client.keywords",
     "ServiceSecret": "husk.client.service_files",
     "ServiceSpec": "husk.client.service_spec",
     "Stats": "husk.client.stats",

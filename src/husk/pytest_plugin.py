@@ -15,7 +15,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 import pytest
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from husk.client.client import Client
     from husk.client.container import Container
     from husk.client.execs import Result
+    from husk.client.keywords import ContainerOptions, RunOptions
     from husk.client.spec import Command
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class TestEngine:
         """Run a coroutine of the engine and wait for it: `husk_engine.call(lambda engine: engine.images.list())`."""
         return self._kept.submit(work(self._client)).result()
 
-    def run(self, image: str, command: "Command" = None, **spec: Any) -> "Result":
+    def run(self, image: str, command: "Command" = None, **spec: "Unpack[RunOptions]") -> "Result":
         """Run a container to its end; as `Client.run`."""
         return self.call(lambda engine: engine.run(image, command, **spec))
 
@@ -56,7 +57,12 @@ class TestEngine:
 
     @contextmanager
     def container(
-        self, image: str, command: "Command" = None, *, ready: Mapping[str, Any], **spec: Any
+        self,
+        image: str,
+        command: "Command" = None,
+        *,
+        ready: Mapping[str, Any],
+        **spec: "Unpack[ContainerOptions]",
     ) -> Iterator["Service"]:
         # A door: the client, which a run of tests without an engine does without.
         from husk.client.readiness import until_ready
@@ -150,7 +156,7 @@ class StartService(Protocol):
         wait_for_exec: "Command" = None,
         wait_for_health: bool = False,
         timeout: float = 60.0,
-        **spec: Any,
+        **spec: "Unpack[ContainerOptions]",
     ) -> AbstractContextManager[Service]: ...
 
 
@@ -199,7 +205,7 @@ def husk_container(husk_engine: TestEngine) -> StartService:
         wait_for_exec: "Command" = None,
         wait_for_health: bool = False,
         timeout: float = 60.0,
-        **spec: Any,
+        **spec: "Unpack[ContainerOptions]",
     ) -> AbstractContextManager[Service]:
         ready = {"port": wait_for_port, "log": wait_for_log, "exec": wait_for_exec, "health": wait_for_health}
         return husk_engine.container(image, command, ready={**ready, "timeout": timeout}, **spec)

@@ -12,6 +12,7 @@ from husk.client.context import Context, dockerfile_alone
 from husk.client.credentials import Auth
 from husk.client.http import Content
 from husk.client.image import Image
+from husk.client.misspelt import require_known
 from husk.client.progress import BuildProgress, build_progress
 from husk.client.spec import Size, size, ulimit
 from husk.errors import BuildError, CommandFailed, HuskError, InvalidParameter
@@ -64,9 +65,7 @@ class Builds:
 
     async def building(self, options: BuildOptions, headers: Mapping[str, str]) -> AsyncIterator[BuildProgress]:
         """Build, and tell how it goes."""
-        if unknown := set(options) - BuildOptions.__annotations__.keys():
-            known = ", ".join(BuildOptions.__annotations__)
-            raise InvalidParameter(f"a build knows no {', '.join(sorted(unknown))}. It knows {known}")
+        require_known(options, BuildOptions.__annotations__, "a build", "BuildOptions")
         content, place = source(options)
         async for line in self._calls.lines(
             "POST", "/build", {**query(options), **place}, content, {**_TAR, **headers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from husk.client.address import resolve
 from husk.client.calls import Calls
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from husk.client.credentials import Keychain
     from husk.client.events import Event
     from husk.client.execs import Result
+    from husk.client.keywords import ContainerOptions, RunOptions
     from husk.client.logs import LogEntry
     from husk.client.parts import Parts
     from husk.client.prune import Pruned
@@ -103,7 +104,7 @@ class Client:
         """The plugins of the engine."""
         return Plugins(self._calls)
 
-    async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Any) -> Result:
+    async def run(self, image: str | ContainerSpec, command: Command = None, **spec: Unpack[RunOptions]) -> Result:
         """Run a container to its end, and remove it; `containers.run` lists all arguments.
 
         :param image: the name of an image, or a specification.
@@ -115,7 +116,12 @@ class Client:
         return await self.containers.run(image, command, **spec)
 
     def container(
-        self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
+        self,
+        image: str | ContainerSpec,
+        command: Command = None,
+        *,
+        pull: str = MISSING,
+        **spec: Unpack[ContainerOptions],
     ) -> AbstractAsyncContextManager[Container]:
         """Make and start a container for the length of a block; as `containers.started`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from husk.client.calls import Calls
 from husk.client.container import Container, removed
@@ -14,6 +14,7 @@ from husk.client.names import MISSING
 
 if TYPE_CHECKING:
     from husk.client.execs import Result
+    from husk.client.keywords import ContainerOptions
     from husk.client.making import Making
     from husk.client.spec import Command, ContainerSpec
 
@@ -26,7 +27,12 @@ class Containers:
         self._images = images
 
     async def create(
-        self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
+        self,
+        image: str | ContainerSpec,
+        command: Command = None,
+        *,
+        pull: str = MISSING,
+        **spec: Unpack[ContainerOptions],
     ) -> Container:
         """Make a container without starting it. A call that is cancelled leaves none behind.
 
@@ -75,7 +81,12 @@ class Containers:
 
     @asynccontextmanager
     async def started(
-        self, image: str | ContainerSpec, command: Command = None, *, pull: str = MISSING, **spec: Any
+        self,
+        image: str | ContainerSpec,
+        command: Command = None,
+        *,
+        pull: str = MISSING,
+        **spec: Unpack[ContainerOptions],
     ) -> AsyncIterator[Container]:
         """Make and start a container; it is stopped and removed at the end of the block.
 
@@ -103,7 +114,7 @@ class Containers:
         max_output: int | None = None,
         kill_at_max_output: bool = False,
         pull: str = MISSING,
-        **spec: Any,
+        **spec: Unpack[ContainerOptions],
     ) -> Result:
         """Run a container to its end, and remove it.
 

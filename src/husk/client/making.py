@@ -13,12 +13,15 @@ from husk.client.container import Container, removed
 from husk.client.ending import Ending, ending
 from husk.client.execs import Result
 from husk.client.images import Images
+from husk.client.misspelt import require_known
 from husk.client.names import ALWAYS, MISSING
 from husk.client.runs import MOST_INPUT, CapturedOutput, NoSuchOperation, Runs
 from husk.client.spec import Command, ContainerSpec, document
 from husk.errors import Conflict, NotFound
 
 T = TypeVar("T")
+
+_KEYWORDS = frozenset(ContainerSpec.__struct_fields__) - {"image", "command"}
 
 
 class Making:
@@ -165,6 +168,7 @@ def _spec(
     image: str | ContainerSpec, command: Command, keywords: Mapping[str, Any], stdin: bool = False
 ) -> ContainerSpec:
     """A specification out of keywords, or out of another one with some of them changed."""
+    require_known(keywords, _KEYWORDS, "a container", "ContainerSpec")
     if isinstance(image, ContainerSpec):
         changes = {**keywords, **({"command": command} if command is not None else {})}
         return replace(image, **changes, stdin=stdin or image.stdin)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from husk.client.misspelt import require_known
 from husk.client.spec import (
     Command,
     Healthcheck,
@@ -144,8 +145,7 @@ def document(spec: ServiceSpec) -> dict[str, Any]:
 
 def changed(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """A specification of the API with some keywords of `ServiceSpec` said anew; what is not said stays as it is."""
-    if unknown := given.keys() - set(ServiceSpec.__struct_fields__):
-        raise InvalidParameter(f"a service knows no {', '.join(sorted(unknown))}. ServiceSpec lists what it knows")
+    require_known(given, ServiceSpec.__struct_fields__, "a service", "ServiceSpec")
     document = copy.deepcopy(dict(current))
     for name, (path, write) in _PLACES.items():
         if name in given:

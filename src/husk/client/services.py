@@ -1,12 +1,14 @@
 """Services and their tasks: the engine's, and each by itself."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from husk.client.calls import Calls, field
 from husk.client.credentials import REGISTRY_AUTH, Auth, Keychain, encoded
 from husk.client.filters import filters_of
+from husk.client.keywords import ServiceChanges, ServiceOptions
 from husk.client.logs import Output, logs
+from husk.client.misspelt import require_known
 from husk.client.moments import Moment
 from husk.client.service_spec import ServiceSpec, changed, document
 from husk.client.spec import Command
@@ -149,7 +151,7 @@ class Service(_Logged, Declared):
             return int((mode["ReplicatedJob"] or {}).get("TotalCompletions", 1))
         return None
 
-    async def update(self, *, auth: Auth | None = None, **changes: Any) -> None:
+    async def update(self, *, auth: Auth | None = None, **changes: Unpack[ServiceChanges]) -> None:
         """Change the service; fields that are not given stay as the engine has them now.
 
         Tasks are replaced as `update_config` says.
@@ -232,7 +234,12 @@ class Services:
         self._keychain = keychain or Keychain()
 
     async def create(
-        self, image: str | ServiceSpec, command: Command = None, *, auth: Auth | None = None, **spec: Any
+        self,
+        image: str | ServiceSpec,
+        command: Command = None,
+        *,
+        auth: Auth | None = None,
+        **spec: Unpack[ServiceOptions],
     ) -> Service:
         """Make a service. A call that is cancelled leaves none behind.
 
@@ -277,7 +284,5 @@ class Services:
 
 
 def _spec(image: str, command: Command, keywords: Mapping[str, Any]) -> ServiceSpec:
-    try:
-        return ServiceSpec(image=image, command=command, **keywords)
-    except TypeError as error:
-        raise InvalidParameter(f"{error}. ServiceSpec lists what a service knows") from error
+    require_known(keywords, ServiceSpec.__struct_fields__, "a service", "ServiceSpec")
+    return ServiceSpec(image=image, command=command, **keywords)

@@ -14,11 +14,12 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Unpack
 
 from husk.aio.loop_thread import ThreadBound
 from husk.client.client import Client, connect
 from husk.client.execs import Result
+from husk.client.keywords import RunOptions
 from husk.client.spec import Command, ContainerSpec
 from husk.library.embedded import Engine, EngineConfig
 
@@ -28,7 +29,11 @@ _VARIABLES = ("HUSK_HOST", "DOCKER_HOST")
 
 
 def run(
-    image: str | ContainerSpec, command: Command = None, *, data_root: str | os.PathLike[str] | None = None, **spec: Any
+    image: str | ContainerSpec,
+    command: Command = None,
+    *,
+    data_root: str | os.PathLike[str] | None = None,
+    **spec: Unpack[RunOptions],
 ) -> Result:
     """Run a container to its end and remove it, without `await`.
 

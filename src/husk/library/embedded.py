@@ -13,7 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -22,6 +22,7 @@ from husk.api.edge.server import ApiEdge
 from husk.api.http.limits import HttpLimits
 from husk.client.client import Client
 from husk.client.http import Connection
+from husk.client.misspelt import require_known
 from husk.composition import Engine as Core
 from husk.config import DEFAULT_DATA_ROOT, DEFAULT_EXEC_ROOT, AddressPool, Config, RuntimeConfig
 from husk.errors import Forbidden, InvalidParameter
@@ -73,6 +74,28 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class EngineOptions(TypedDict, total=False):
+    """The keywords of `Engine.open`: the fields of `EngineConfig`.
+
+    options: husk.EngineOptions = {"data_root": "/var/lib/app", "bridge": "none"}
+    print(sorted(options))
+    """
+
+    data_root: str | os.PathLike[str]  #: The directory of images, volumes and containers
+    #: The directory of what lives as long as the machine runs; one below /run if None
+    exec_root: str | os.PathLike[str] | None
+    bridge: str  #: The bridge of the default network; `none` for no default network
+    bip: str  #: The address of that bridge with its network: `10.1.0.1/24`
+    address_pools: tuple[tuple[str, int], ...]  #: The networks that subnets are taken from: (`10.0.0.0/8`, 24)
+    default_runtime: str  #: The OCI runtime; crun or runc if empty
+    runtimes: Mapping[str, str]  #: More OCI runtimes: name to program
+    insecure_registries: tuple[str, ...]  #: Registries without TLS, by name or network
+    registry_mirrors: tuple[str, ...]  #: Mirrors of Docker Hub
+    log_driver: str  #: The log driver of containers
+    log_opts: Mapping[str, str]  #: Its options
+    labels: tuple[str, ...]  #: Labels of the engine
+
+
 def _require_files(data_root: Path) -> None:
     needs.require_files(Path("/proc/self/mountinfo").read_text(errors="replace"), data_root)
 
@@ -100,7 +123,7 @@ class Engine(Client):
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, config: EngineConfig | None = None, *, detach: bool = False, **settings: Any
+        cls, config: EngineConfig | None = None, *, detach: bool = False, **settings: Unpack[EngineOptions]
     ) -> AsyncIterator["Engine"]:
         """Open the engine of a data root, which nobody else may use meanwhile.
 
@@ -172,7 +195,5 @@ def _config(config: EngineConfig | None, settings: Mapping[str, Any]) -> EngineC
         raise InvalidParameter(
             f"Engine.open takes an EngineConfig, or settings by name as in data_root={str(config)!r}"
         )
-    try:
-        return EngineConfig(**settings) if config is None else msgspec.structs.replace(config, **settings)
-    except TypeError as error:
-        raise InvalidParameter(f"unknown setting: {error}. EngineConfig lists those that there are") from error
+    require_known(settings, EngineConfig.__struct_fields__, "an engine", "EngineConfig")
+    return EngineConfig(**settings) if config is None else msgspec.structs.replace(config, **settings)

@@ -23,7 +23,7 @@ def test_settings_in_the_words_of_the_engine():
 
 async def test_an_unknown_setting():
     with pytest.raises(InvalidParameter, match="datta_root"):
-        async with Engine.open(datta_root="/x"):
+        async with Engine.open(datta_root="/x"):  # type: ignore[call-arg]
             pass
 
 
