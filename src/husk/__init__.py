@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from husk.errors import HuskError
     from husk.library.blocking import run
     from husk.library.embedded import Engine, EngineConfig, EngineOptions
+    from husk.library.sync import SyncClient, connect_sync
 
 __all__ = [
     "BuildOptions",
@@ -86,11 +87,13 @@ __all__ = [
     "ServiceSecret",
     "ServiceSpec",
     "Stats",
+    "SyncClient",
     "Task",
     "UpdateConfig",
     "Volume",
     "__version__",
     "connect",
+    "connect_sync",
     "errors",
     "run",
 ]
@@ -136,20 +139,24 @@ _WHERE = {
     "ServiceSecret": "husk.client.service_files",
     "ServiceSpec": "husk.client.service_spec",
     "Stats": "husk.client.stats",
+    "SyncClient": "husk.library.sync",
     "Task": "husk.client.services",
     "UpdateConfig": "husk.client.service_spec",
     "Volume": "husk.client.volumes",
     "connect": "husk.client.client",
+    "connect_sync": "husk.library.sync",
     "run": "husk.library.blocking",
 }
 
 
-def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("husk.errors")
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'husk' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+if not TYPE_CHECKING:  # or a type checker would believe in every name
+
+    def __getattr__(name: str) -> object:
+        if name == "errors":
+            return import_module("husk.errors")
+        if name in _WHERE:
+            return getattr(import_module(_WHERE[name]), name)
+        raise AttributeError(f"module 'husk' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

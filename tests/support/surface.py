@@ -43,6 +43,8 @@ def _shown(name: str, found: Any) -> Iterator[str]:
         yield _function(_node(found))
         return
     ours = [base for base in found.__mro__ if base.__module__.startswith("husk") and base is not found]
+    if any("_twin_of" in vars(base) for base in ours):
+        ours = []  # it is made of another class, which has the source
     yield f"class {name}({', '.join(base.__name__ for base in ours if not base.__name__.startswith('_'))})"
     members: dict[str, str] = {}
     for each in [*reversed(ours), found]:

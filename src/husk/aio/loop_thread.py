@@ -39,13 +39,13 @@ class ThreadBound(Generic[T]):
         self._leaving = asyncio.Event()
         self._closing = False
         # A program that ends without leaving does not wait for us: what is open then is found by the next one.
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._live, name=name, daemon=True)
 
     def start(self) -> None:
         # From now on nobody can cancel them who only waits for them.
         self.opened.set_running_or_notify_cancel()
         self.ended.set_running_or_notify_cancel()
-        self._thread.start()
+        self.thread.start()
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
         """Run the work in the thread. Unavailable when that is not there any more."""
@@ -69,7 +69,7 @@ class ThreadBound(Generic[T]):
         try:
             self.ended.result()
         finally:
-            self._thread.join()
+            self.thread.join()
 
     async def entered(self) -> T:
         """Return what was entered, for a caller in another loop; who is cancelled waits until nothing is left."""
@@ -86,7 +86,7 @@ class ThreadBound(Generic[T]):
         try:
             await Tasks().to_its_end(_outcome(self.ended), "end a thread")
         finally:
-            self._thread.join()
+            self.thread.join()
 
     def _live(self) -> None:
         outcome: BaseException | None = None

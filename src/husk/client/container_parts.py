@@ -19,7 +19,6 @@ class _Container(files.Box, readiness.Box, Protocol):
     @property
     def id(self) -> str: ...
     def exec(self, command: Command, *, user: str = "") -> Any: ...
-    async def put_archive(self, path: str, archive: bytes) -> None: ...
 
 
 class ContainerParts:
@@ -28,30 +27,7 @@ class ContainerParts:
         self._calls = calls
 
     async def put(self, path: str, data: bytes | str | Path, mode: int) -> None:
-        """Put it into the lowest directory that is there: that one may be written to where the root may not."""
-        if isinstance(data, Path) and not path.strip("/"):
-            await self._container.put_archive("/", tars.tree(data, ""))
-            return
-        parts = tars.place_of(path)
-        for depth in range(len(parts) - 1, -1, -1):
-            directory, name = "/" + "/".join(parts[:depth]), "/".join(parts[depth:])
-            if depth and depth < len(parts) - 1 and not await self._has(directory):
-                continue
-            archive = tars.tree(data, name) if isinstance(data, Path) else tars.one_file(name, data, mode=mode)
-            try:
-                await self._container.put_archive(directory, archive)
-            except NotFound:
-                if not depth:
-                    raise
-            else:
-                return
-
-    async def _has(self, path: str) -> bool:
-        try:
-            await self.stat(path)
-        except NotFound:
-            return False
-        return True
+        await files.put(self._container, path, data, mode)
 
     async def get(self, path: str) -> bytes:
         pieces = [piece async for piece in self._container.get_archive(path)]

@@ -36,8 +36,11 @@ class Box(Protocol):
     @property
     def status(self) -> str: ...
     def exec(self, command: Command, *, user: str = "") -> Any: ...
+    @property
+    def files(self) -> "Files": ...
     def get_archive(self, path: str) -> AsyncIterator[bytes]: ...
     async def put(self, path: str, data: bytes | str | Path, *, mode: int = 0o644) -> None: ...
+    async def put_archive(self, path: str, archive: bytes) -> None: ...
     async def get(self, path: str) -> bytes: ...
     async def stat(self, path: str) -> PathStat: ...
 
@@ -185,6 +188,28 @@ class Files:
             )
             for each in level.entries
         ]
+
+
+async def put(box: Box, path: str, data: bytes | str | Path, mode: int) -> None:
+    """Put a file into the lowest directory that is there: that one may be written to where the root may not."""
+    if isinstance(data, Path) and not path.strip("/"):
+        await box.put_archive("/", tars.tree(data, ""))
+        return
+    parts = tars.place_of(path)
+    for depth in range(len(parts) - 1, -1, -1):
+        directory, name = "/" + "/".join(parts[:depth]), "/".join(parts[depth:])
+        # A big file is not sent again and again: it is tried where it is to be, then where something is.
+        if 0 < depth < len(parts) - 1 and not await box.files.exists(directory):
+            continue
+        try:
+            await box.put_archive(
+                directory, tars.tree(data, name) if isinstance(data, Path) else tars.one_file(name, data, mode=mode)
+            )
+        except NotFound:
+            if not depth:
+                raise
+        else:
+            return
 
 
 def _entries(output: bytes) -> Iterator[PathStat]:

@@ -126,7 +126,7 @@ def _padded(size: int) -> int:
 
 
 def _extension(kind: bytes, content: bytes) -> Iterator[tuple[str, str]]:
-    """What such a header says: (field, value)."""
+    """The words of such a header: (field, value)."""
     if kind != _PAX:
         yield ("path" if kind == _GNU_NAME else "linkpath"), content.rstrip(b"\0").decode(errors="surrogateescape")
         return

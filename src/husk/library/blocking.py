@@ -65,6 +65,12 @@ def _own(data_root: str | os.PathLike[str] | None) -> Opened:
     return Engine.open(EngineConfig() if data_root is None else EngineConfig(data_root=os.path.abspath(data_root)))
 
 
+def opening(data_root: str | os.PathLike[str] | None) -> Opened:
+    """Open the engine that is meant where no address is said: a daemon's, or one of this process."""
+    address = None if data_root is not None else _address(_SOCKET)
+    return _own(data_root) if address is None else connect(address)
+
+
 class BlockingEngines:
     """The engines that calls without `await` have opened, by where they are."""
 
@@ -103,7 +109,7 @@ class BlockingEngines:
                 # Threads do not come along when a process forks.
                 self._open.clear()
                 self._process = self._this()
-                _at_exit(self.close)
+                at_exit(self.close)
             kept = self._open.get(key)
             if kept is None:
                 kept = ThreadBound(self._own(data_root) if address is None else self._connect(address), "husk-run")
@@ -136,7 +142,7 @@ def _address(place: str) -> str | None:
     return f"unix://{place}"
 
 
-def _at_exit(work: Callable[[], None]) -> None:
+def at_exit(work: Callable[[], None]) -> None:
     """Call it when the program ends, before the pools of threads do: `atexit` alone comes after them."""
     register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
     register(work)

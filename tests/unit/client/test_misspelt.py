@@ -20,6 +20,6 @@ async def test_nothing_is_asked_with_a_misspelt_keyword(client, engine):
         client.services.create("busybox", memry="1m"),
         client.images.build(path=".", tagg="x"),
     ):
-        with pytest.raises(InvalidParameter, match="memry|tagg"):
+        with pytest.raises(InvalidParameter, match=r"memry|tagg"):
             await make
     assert engine.asked == []

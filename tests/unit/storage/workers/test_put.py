@@ -152,8 +152,8 @@ def test_a_tmpfs_is_written_to_while_its_container_runs(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     place = str(tmp_path / "scratch")
     running = job(place, memory=Memory([place], 7), readonly_root=True)
-    assert put(running, Bytes(tar(file("x", b"1")))) == Done()  # type: ignore[arg-type]
-    refused = put(job(place, memory=Memory([place])), Bytes(tar(file("y"))))  # type: ignore[arg-type]
+    assert put(running, Bytes(tar(file("x", b"1")))) == Done()
+    refused = put(job(place, memory=Memory([place])), Bytes(tar(file("y"))))
     assert refused == Refused(f"nothing can be put into {place}, a tmpfs that is there only while the container runs")
     assert os.listdir(place) == ["x"]
 
@@ -165,6 +165,6 @@ def test_what_the_kernel_shows_of_a_container_that_runs_takes_no_files(
     (tmp_path / "proc/deep").mkdir(parents=True)
     monkeypatch.setattr(module, "_OF_KERNEL", (place,))
     running = job(f"{place}/deep", memory=Memory([], 7))
-    refused = put(running, Bytes(tar(file("x"))))  # type: ignore[arg-type]
+    refused = put(running, Bytes(tar(file("x"))))
     assert refused == Refused(f"nothing can be put into {place}, which is the kernel's in a container that runs")
-    assert put(job(f"{place}/deep"), Bytes(tar(file("x")))) == Done(), "it is a plain directory"  # type: ignore[arg-type]
+    assert put(job(f"{place}/deep"), Bytes(tar(file("x")))) == Done(), "it is a plain directory"
