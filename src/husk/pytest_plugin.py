@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 import pytest
 
 import husk
+from husk.errors import HuskError
 
 if TYPE_CHECKING:
     from husk.aio.loop_thread import ThreadBound
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DATA_ROOT = "/var/lib/husk-pytest"
+# Of what a container wrote a failure shows so much, unless it takes too many seconds to come.
+_LINES, _LETTERS, _PATIENCE = 20, 4000, 10
 
 
 class TestEngine:
@@ -74,12 +77,30 @@ class TestEngine:
                 await box.reload()
                 yield box
 
+        __tracebackhide__ = True
         context = started()
-        box = self._kept.submit(context.__aenter__()).result()
+        try:
+            box = self._kept.submit(context.__aenter__()).result()
+        except HuskError as error:
+            # The reason and the container's last lines are all that helps: how we came to hear of it is not.
+            pytest.fail(f"{image}: {error.message}", pytrace=False)
         try:
             yield Service(self, box)
+        except Exception as error:
+            error.add_note(self._last_lines(box))
+            raise
         finally:
             self._kept.submit(context.__aexit__(None, None, None)).result()
+
+    def _last_lines(self, box: "Container") -> str:
+        async def written() -> str:
+            return (await box.logs(tail=_LINES)).decode(errors="replace").strip()[-_LETTERS:]
+
+        try:
+            said = self._kept.submit(written()).result(_PATIENCE)
+        except Exception as error:
+            said = f"({error})"
+        return f"container {box.name} wrote at last:\n{said or '(nothing)'}"
 
 
 class Service:

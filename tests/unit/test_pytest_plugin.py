@@ -11,6 +11,7 @@ import pytest
 from husk import pytest_plugin
 from husk.aio.loop_thread import ThreadBound
 from husk.client.container import Container
+from husk.errors import Unavailable
 from husk.pytest_plugin import Service, TestEngine
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -35,6 +36,12 @@ class Box(Container):
 
     async def reload(self) -> None:
         self._told.append("reloaded")
+
+    def logs(self, **how: Any) -> Any:
+        async def written() -> bytes:
+            return b"starting\nfailed to bind\n"
+
+        return written()
 
 
 class Double:
@@ -80,6 +87,26 @@ def test_a_container_is_there_for_a_block(engine, double):
         assert (service.id, service.name) == ("c1", "box")
         assert double.told == ["started busybox httpd {'network': 'x'}", "reloaded"]
     assert double.told[-1] == "gone"
+
+
+def test_a_container_that_is_not_ready_fails_with_its_words_and_no_traceback(engine, double, monkeypatch):
+    async def never(box, **ready):
+        raise Unavailable("container box ended with exit code 1 before it was ready. It wrote:\nno such database")
+
+    monkeypatch.setattr("husk.client.readiness.until_ready", never)
+    started = engine.container("postgres", None, ready={})
+    with (
+        pytest.raises(pytest.fail.Exception, match=r"postgres: container box ended .*\nno such database") as raised,
+        started,
+    ):
+        pass
+    assert raised.value.pytrace is False
+
+
+def test_a_test_that_fails_shows_the_last_lines_of_its_container(engine):
+    with pytest.raises(AssertionError) as raised, engine.container("busybox", None, ready={}):
+        raise AssertionError("no")
+    assert raised.value.__notes__ == ["container box wrote at last:\nstarting\nfailed to bind"]
 
 
 def test_ports_of_the_host(engine):

@@ -89,8 +89,9 @@ class Container(Thing):
         """Its files, by their paths."""
         return self._parts.files()
 
-    def _repr_html_(self) -> str:
-        return self._parts.html([self])
+    def _columns(self) -> dict[str, str]:
+        ports = self._parts.shown(self.ports)
+        return {"name": self.name, "status": self.status, "image": self.image, "ports": ports, "id": self.short_id}
 
     async def reload(self) -> None:
         """Ask the engine again, and put its answer into `attrs`."""

@@ -1,10 +1,10 @@
 """The parts of a container that few programs ask for: single files, processes in it, its use of resources."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from husk.client import execs, files, markup, readiness, tars
+from husk.client import execs, files, readiness, tars
 from husk.client.calls import Calls
 from husk.client.execs import Exec, Limits
 from husk.client.files import Files
@@ -72,7 +72,6 @@ class ContainerParts:
     async def until_ready(self, **wanted: Any) -> None:
         await readiness.until_ready(self._container, **wanted)
 
-    def html(self, containers: Iterable[Any]) -> str:
-        """A table of containers."""
-        rows = ([each.name, each.status, each.image, shown(each.ports), each.short_id] for each in containers)
-        return markup.table(("name", "status", "image", "ports", "id"), rows)
+    def shown(self, published: Mapping[str, Sequence[tuple[str, int]]]) -> str:
+        """The ports in one line."""
+        return shown(published)

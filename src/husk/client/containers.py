@@ -11,6 +11,7 @@ from husk.client.container import Container, removed
 from husk.client.filters import filters_of
 from husk.client.images import Images
 from husk.client.names import MISSING
+from husk.client.thing import Listing
 
 if TYPE_CHECKING:
     from husk.client.execs import Result
@@ -68,7 +69,7 @@ class Containers:
         :returns: the containers, the newest first.
         """
         query = {"all": all, "limit": limit or None, "size": size, "filters": filters_of(filters)}
-        return [Container(self._calls, each) for each in await self._calls.get("/containers/json", query)]
+        return Listing(Container(self._calls, each) for each in await self._calls.get("/containers/json", query))
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Remove all containers that do not run.

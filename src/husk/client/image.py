@@ -39,6 +39,9 @@ class Image(Thing):
         """The bytes that its layers take, unpacked."""
         return int(self.attrs.get("Size", 0))
 
+    def _columns(self) -> dict[str, str]:
+        return {"tags": ", ".join(self.tags), "size": f"{self.size / 1e6:.1f} MB", "id": self.short_id}
+
     async def reload(self) -> None:
         """Ask the engine again, and put its answer into `attrs`."""
         self.attrs = await self._calls.get(f"{self._path}/json")

@@ -10,7 +10,7 @@ from husk.client.filters import filters_of
 from husk.client.image import Image, give_name
 from husk.client.names import platform_document, split_tag, with_tag
 from husk.client.registry_data import RegistryData
-from husk.client.thing import id_of
+from husk.client.thing import Listing, id_of
 
 if TYPE_CHECKING:
     from husk.client.builds import BuildOptions, Builds
@@ -297,7 +297,7 @@ class Images:
         if name:
             wanted.setdefault("reference", []).append(name)
         found = await self._calls.get("/images/json", {"all": all, "filters": wanted})
-        return [Image(self._calls, each) for each in found]
+        return Listing(Image(self._calls, each) for each in found)
 
 
 def _name(image: str | Image) -> str:

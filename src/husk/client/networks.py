@@ -6,7 +6,7 @@ from typing import Any
 from husk.client.calls import Calls, field
 from husk.client.container import Container
 from husk.client.filters import filters_of
-from husk.client.thing import Thing, id_of
+from husk.client.thing import Listing, Thing, id_of
 
 
 class Network(Thing):
@@ -213,7 +213,8 @@ class Networks:
         for key, values in (("name", names), ("id", ids)):
             if values:
                 wanted.setdefault(key, []).extend(values)
-        return [Network(self._calls, each) for each in await self._calls.get("/networks", {"filters": wanted})]
+        found = await self._calls.get("/networks", {"filters": wanted})
+        return Listing(Network(self._calls, each) for each in found)
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Remove the networks that no container is on.

@@ -12,7 +12,7 @@ from husk.client.misspelt import require_known
 from husk.client.moments import Moment
 from husk.client.service_spec import ServiceSpec, changed, document
 from husk.client.spec import Command
-from husk.client.thing import Declared, Thing
+from husk.client.thing import Declared, Listing, Thing
 from husk.errors import HuskError, InvalidParameter
 
 # What engines say to a change of what is not the newest any more.
@@ -280,7 +280,7 @@ class Services:
         :returns: the services.
         """
         query = {"filters": filters_of(filters), "status": status}
-        return [Service(self._calls, each) for each in await self._calls.get("/services", query)]
+        return Listing(Service(self._calls, each) for each in await self._calls.get("/services", query))
 
 
 def _spec(image: str, command: Command, keywords: Mapping[str, Any]) -> ServiceSpec:

@@ -1,9 +1,27 @@
 """The common part of all things of an engine: an id, the engine's own document, and a way to ask for it again."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from husk.client.calls import Calls, field
+
+
+class _Shown(Protocol):
+    def _columns(self) -> dict[str, str]: ...
+
+
+T = TypeVar("T", bound=_Shown)
+
+
+class Listing(list[T]):
+    """A list of things, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        # A door: names of all characters of HTML, which commands do without.
+        from husk.client import markup
+
+        rows = [each._columns() for each in self]
+        return markup.table(list(rows[0]), [list(row.values()) for row in rows]) if rows else "<p>none</p>"
 
 
 class Thing:
@@ -31,6 +49,13 @@ class Thing:
     def short_id(self) -> str:
         """The first 12 characters of the id."""
         return self.id.removeprefix("sha256:")[:12]
+
+    def _columns(self) -> dict[str, str]:
+        """Give the cells of it that a notebook shows, by their titles."""
+        return {"name": str(getattr(self, "name", "")), "id": self.short_id}
+
+    def _repr_html_(self) -> str:
+        return Listing([self])._repr_html_()
 
     async def reload(self) -> None:
         """Ask the engine again, and put its answer into `attrs`."""

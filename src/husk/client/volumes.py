@@ -5,7 +5,7 @@ from typing import Any
 
 from husk.client.calls import Calls
 from husk.client.filters import filters_of
-from husk.client.thing import Thing
+from husk.client.thing import Listing, Thing
 from husk.errors import NotFound
 
 
@@ -119,7 +119,7 @@ class Volumes:
         :returns: the volumes.
         """
         found = await self._calls.get("/volumes", {"filters": filters_of(filters)})
-        return [Volume(self._calls, each) for each in found.get("Volumes") or []]
+        return Listing(Volume(self._calls, each) for each in found.get("Volumes") or [])
 
     async def prune(self, filters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Remove the volumes without a name that no container has; with the filter `all=true` those with a name, too.

@@ -99,8 +99,9 @@ def twin_of(of: type, *, without: tuple[str, ...] = (), awaited: Mapping[str, st
         members["result"] = _awaited
     if hasattr(of, "__aenter__"):
         members["__enter__"], members["__exit__"] = _entered, _left
-    if hasattr(of, "_repr_html_"):
-        members["_repr_html_"] = lambda self: self._it._repr_html_()
+    for name in ("_repr_html_", "_columns"):
+        if hasattr(of, name):
+            members[name] = _shown(name)
     made = _TWINS[of] = type(f"Sync{of.__name__}", (Twin,), members)
     return made
 
@@ -158,6 +159,11 @@ def _method(of: Any, awaits: bool) -> Any:
 
 def _getter(name: str) -> Callable[[Twin], Any]:
     return lambda self: wrapped(self._bound, getattr(self._it, name))
+
+
+def _shown(name: str) -> Callable[[Twin], Any]:
+    """Give what notebooks ask for, which needs no engine."""
+    return lambda self: getattr(self._it, name)()
 
 
 async def _awaiting(value: Any) -> Any:
