@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from husk import errors
     from husk.client.builds import BuildOptions
     from husk.client.client import Client, connect
+    from husk.client.compose import Project
     from husk.client.console import Console
     from husk.client.container import Container
     from husk.client.events import Event
@@ -73,6 +74,7 @@ __all__ = [
     "Piece",
     "Plugin",
     "Port",
+    "Project",
     "Pruned",
     "PullProgress",
     "RegistryData",
@@ -125,6 +127,7 @@ _WHERE = {
     "Piece": "husk.client.output",
     "Plugin": "husk.client.plugins",
     "Port": "husk.client.ports",
+    "Project": "husk.client.compose",
     "Pruned": "husk.client.prune",
     "PullProgress": "husk.client.progress",
     "RegistryData": "husk.client.registry_data",

@@ -20,12 +20,12 @@ import yaml
 from tests.support.daemon import COMMAND_TIMEOUT, CommandFailed, Daemon
 
 _PREDEFINED = ("bridge", "host", "none")
-_PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-compose"
+PLUGIN = Path(__file__).resolve().parents[2] / ".venv/docker/cli-plugins/docker-compose"
 
 
 def require_compose() -> None:
-    if not os.access(_PLUGIN, os.X_OK):
-        pytest.skip(f"needs docker compose: {_PLUGIN} is not there, scripts/setup --test says why")
+    if not os.access(PLUGIN, os.X_OK):
+        pytest.skip(f"needs docker compose: {PLUGIN} is not there, scripts/setup --test says why")
 
 
 class Project:
@@ -38,8 +38,8 @@ class Project:
         self.variables: dict[str, str] = {}
         plugins = daemon.directory / "docker/cli-plugins"
         plugins.mkdir(parents=True, exist_ok=True)
-        if not (plugins / _PLUGIN.name).exists():
-            (plugins / _PLUGIN.name).symlink_to(_PLUGIN)
+        if not (plugins / PLUGIN.name).exists():
+            (plugins / PLUGIN.name).symlink_to(PLUGIN)
 
     def write(self, content: Mapping[str, Any]) -> None:
         (self.directory / "compose.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from husk.client.address import resolve
@@ -20,6 +22,7 @@ from husk.client.plugins import Plugins
 from husk.client.volumes import Volumes
 
 if TYPE_CHECKING:
+    from husk.client.compose import Project
     from husk.client.credentials import Keychain
     from husk.client.events import Event
     from husk.client.execs import Result
@@ -230,6 +233,25 @@ class Client:
         found = await self._parts.named(self.containers, containers, project)
         async for each in self._parts.entries(found, follow=follow, tail=tail, since=since, level=level):
             yield each
+
+    def compose(
+        self,
+        file: str | PathLike[str] = "compose.yaml",
+        *,
+        project: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> Project:
+        """Describe a Compose project, which Docker's Compose plugin puts up and takes down on this engine.
+
+        async with engine.compose("compose.yaml") as project:
+            print([box.name for box in await project.containers()])
+
+        :param file: the Compose file.
+        :param project: the name of the project; what the file says, or the name of its directory, if empty.
+        :param environment: variables that the file uses, beside those of the program.
+        :returns: the project.
+        """
+        return self._parts.compose(self, Path(file), project, environment)
 
     async def login(
         self, username: str = "", password: str = "", *, registry: str = "", identity_token: str = ""

@@ -1,9 +1,10 @@
 """The parts of a client that a program may never ask for: credentials, events, pruning, and all of swarms."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from husk.client import watching
+from husk.client import compose, watching
 from husk.client.calls import Calls
 from husk.client.container import Container
 from husk.client.containers import Containers
@@ -51,6 +52,11 @@ class Parts:
         self, all_of_them: Containers, named: Sequence[str | Container], interval: float
     ) -> AsyncIterator[dict[str, Stats]]:
         return watching.samples(lambda: self.named(all_of_them, named), interval)
+
+    def compose(
+        self, engine: compose.Engine, file: Path, project: str, environment: Mapping[str, str] | None
+    ) -> compose.Project:
+        return compose.Project(engine, self._calls, file, project, environment)
 
     def entries(self, containers: Sequence[Container], **how: Any) -> AsyncIterator[LogEntry]:
         return watching.entries(containers, **how)

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from husk.aio.loop_thread import ThreadBound
 from husk.client.client import Client, connect
+from husk.client.compose import Project
 from husk.client.console import Console
 from husk.client.container import Container
 from husk.client.containers import Containers
@@ -51,6 +52,7 @@ SyncOutput = twin_of(Output)
 SyncPlugin = twin_of(Plugin)
 SyncPlugins = twin_of(Plugins)
 SyncPort = twin_of(Port)
+SyncProject = twin_of(Project)
 SyncSecrets = twin_of(Secrets)
 SyncService = twin_of(Service)
 SyncServiceConfig = twin_of(ServiceConfig)
