@@ -34,6 +34,18 @@ def collections() -> dict[str, type]:
     return {name: kind for name, kind in kinds.items() if kind.__module__.startswith("husk.client.")}
 
 
+def examples(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a docstring that are Python, not words."""
+    for paragraph in text.split("\n\n")[1:]:
+        code = textwrap.dedent(paragraph)
+        try:
+            tree = compile(code, "example", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError:
+            continue
+        if any(isinstance(node, ast.Call) for node in ast.walk(tree)):
+            yield code
+
+
 async def _nobody() -> Any:
     raise NotImplementedError
 

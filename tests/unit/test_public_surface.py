@@ -1,17 +1,14 @@
 """The public part of the library changes on purpose only, and tells how it is used."""
 
-import ast
 import inspect
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import husk
-from tests.support.surface import collections, surface
+from tests.support.surface import collections, examples, surface
 
 RECORDED = Path(__file__).with_name("public_surface.txt")
 DOCUMENTED = sorted(set(husk.__all__) - {"__version__", "errors"})
@@ -35,18 +32,6 @@ def test_tab_completion_offers_the_public_names_before_they_are_loaded():
     code = "import sys, husk; print(*dir(husk)); assert not any(name.startswith('husk.client') for name in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == sorted(husk.__all__)
-
-
-def examples(text: str) -> Iterator[str]:
-    """Paragraphs that are Python, not words."""
-    for paragraph in text.split("\n\n")[1:]:
-        code = textwrap.dedent(paragraph)
-        try:
-            tree = compile(code, "example", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        except SyntaxError:
-            continue
-        if any(isinstance(node, ast.Call) for node in ast.walk(tree)):
-            yield code
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

@@ -18,7 +18,8 @@ class Console:
     async with box.attach(stdin=True) as console:
         await console.write(b"hello\\n")
         await console.write_eof()
-        async for stream, data in console: ...
+        async for stream, data in console:
+            print(stream, data)
     """
 
     def __init__(

@@ -14,8 +14,9 @@ from husk.client.moments import Moment, moment
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened to a container, an image, a network, a volume, a service …
 
-    async for event in engine.events(filters={"type": "container"}):
+    async for event in engine.events(since=0, filters={"type": "container"}):
         print(event.time, event.action, event.name)
+        break
     """
 
     type: str  #: The kind of the thing: container, image, network, volume and so on

@@ -33,7 +33,9 @@ class Output:
     """Output that was written: await all of it, iterate over pieces of both streams, or over `lines()`.
 
     everything = await box.logs()
-    async for line in box.logs(follow=True).lines(): ...
+    async for line in box.logs(follow=True).lines():
+        print(line)
+        break
     """
 
     def __init__(self, open_it: _Open) -> None:

@@ -18,6 +18,7 @@ class Piece(NamedTuple):
 
     async for stream, data in box.logs(follow=True):
         print(stream, data)
+        break
     """
 
     stream: str  #: `stdout` or `stderr`

@@ -12,6 +12,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
 
     async for stats in box.stats():
         print(f"{stats.cpu_percent:.1f} % {stats.memory_usage >> 20} MiB")
+        break
     """
 
     time: datetime  #: The moment

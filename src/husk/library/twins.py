@@ -33,7 +33,7 @@ class Bound:
     def run(self, work: Callable[[], Any]) -> Any:
         """Call `work` in the thread and wait for the end of what it begins. Whoever interrupts it has it cancelled."""
         if threading.current_thread() is self.thread:
-            raise RuntimeError("a twin without await waits for its own thread: use the client itself there")
+            raise RuntimeError("a call without await cannot wait for its own thread")
 
         async def worked() -> Any:
             found = work()

@@ -12,6 +12,8 @@ from tests.support.pages import blocks
 ROOT = Path(__file__).parents[3]
 INDEX = ROOT / "docs/howto/README.md"
 PAGES = sorted(page for page in INDEX.parent.glob("*.md") if page != INDEX)
+# The cookbook is one of programs: tests/integration/library/test_documentation.py runs it.
+TYPED = [page for page in PAGES if page.name != "cookbook.md"]
 # Pages that tell how to point docker at the daemon.
 FROM_THE_BEGINNING = ("README.md", "first-steps.md")
 # Blocks that no test follows, each with the reason that its page gives: they should stay few.
@@ -25,7 +27,7 @@ NOT_RUN = {
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it runs real containers")
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *TYPED], ids=lambda page: page.stem)
 def test_every_command_of_the_page(page: Path) -> None:
     text = page.read_text()
     with page_host(text, pointed=page.name not in FROM_THE_BEGINNING) as host:
