@@ -5,12 +5,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from husk.client import output
+from husk.client import levels, output
 from husk.client.calls import Calls
-from husk.client.levels import LEVELS, at_least, level_of
 from husk.client.moments import Moment, moment
 from husk.client.output import Piece
-from husk.errors import InvalidParameter
 
 _Open = Callable[[bool], AbstractAsyncContextManager[AsyncIterator[Piece]]]
 
@@ -67,26 +65,25 @@ class Output:
         :returns: the lines, in the order in which they ended.
         :raises InvalidParameter: there is no such level.
         """
-        if level and level not in LEVELS:
-            raise InvalidParameter(f"invalid level {level!r}: expected one of {', '.join(LEVELS)}")
+        levels.require(level)
         async with self._open(True) as pieces:
             async for stream, line in output.lines_of(pieces):
-                entry = _entry(stream, line)
-                if at_least(entry.level, level):
-                    yield entry
+                time, text = _timed(line)
+                found = levels.level_of(text)
+                if levels.at_least(found, level):
+                    yield LogEntry(time, stream, found, text)
 
     async def _whole(self) -> bytes:
         return b"".join([data async for _, data in self])
 
 
-def _entry(stream: str, line: str) -> LogEntry:
+def _timed(line: str) -> tuple[datetime | None, str]:
+    """The time at the beginning of a line, and the rest; None where it has none."""
     time, _, text = line.partition(" ")
     try:
-        # Python has six digits of a second, the log has nine.
-        moment_of = datetime.fromisoformat(time)
+        return datetime.fromisoformat(time), text
     except ValueError:
-        return LogEntry(None, stream, level_of(line), line)
-    return LogEntry(moment_of, stream, level_of(text), text)
+        return None, line
 
 
 def logs(

@@ -1,26 +1,20 @@
 """The common part of all things of an engine: an id, the engine's own document, and a way to ask for it again."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from husk.client import markup
 from husk.client.calls import Calls, field
 
-
-class _Shown(Protocol):
-    def _columns(self) -> dict[str, str]: ...
-
-
-T = TypeVar("T", bound=_Shown)
+T = TypeVar("T")
 
 
 class Listing(list[T]):
     """A list of things, which a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
-        # A door: names of all characters of HTML, which commands do without.
-        from husk.client import markup
-
-        rows = [each._columns() for each in self]
+        things: list[Any] = list(self)
+        rows = [each._columns() for each in things]
         return markup.table(list(rows[0]), [list(row.values()) for row in rows]) if rows else "<p>none</p>"
 
 
