@@ -14,7 +14,8 @@ from husk.errors import CommandFailed, Conflict, InvalidParameter, NotFound
 
 # Mode, size, time and name of every entry; a pattern that matches nothing is left out by stat itself.
 _LIST = 'cd -- "$1" && stat -c "%f %s %Y %n" -- .* * 2>/dev/null; :'
-
+# The last second of the year 9999.
+_LAST = 253_402_300_799
 Found = list[PathStat]
 
 
@@ -183,7 +184,7 @@ class Files:
                 name=each.name,
                 size=each.size,
                 mode=each.mode,
-                mtime=datetime.fromtimestamp(each.mtime, UTC),
+                mtime=_moment(each.mtime),
                 link_target=each.link,
             )
             for each in level.entries
@@ -212,6 +213,11 @@ async def put(box: Box, path: str, data: bytes | str | Path, mode: int) -> None:
             return
 
 
+def _moment(seconds: float) -> datetime:
+    """A time of a file, which a container may set to what no calendar has."""
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC)
+
+
 def _entries(output: bytes) -> Iterator[PathStat]:
     for line in output.decode(errors="surrogateescape").splitlines():
         parts = line.split(" ", 3)
@@ -221,4 +227,4 @@ def _entries(output: bytes) -> Iterator[PathStat]:
             mode, size, modified = int(parts[0], 16), int(parts[1]), int(parts[2])
         except ValueError:
             continue
-        yield PathStat(name=parts[3], size=size, mode=mode, mtime=datetime.fromtimestamp(modified, UTC))
+        yield PathStat(name=parts[3], size=size, mode=mode, mtime=_moment(modified))

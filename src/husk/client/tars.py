@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from husk.errors import InvalidParameter, Unavailable
+from husk.text.digits import read_number
 
 
 def place_of(path: str) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class Entry(NamedTuple):
     name: str
     size: int
     mode: int
-    mtime: float
+    mtime: int
     link: str
 
 
@@ -95,6 +96,8 @@ class FirstLevel:
                 info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
             except tarfile.TarError as error:
                 raise Unavailable(f"the engine's archive cannot be read: {error}") from error
+            if info.size < 0:
+                raise Unavailable("the engine's archive cannot be read: a size is negative")
             if info.type in (_PAX, _GNU_NAME, _GNU_LINK):
                 whole = _BLOCK + _padded(info.size)
                 if info.size > _LARGEST_EXTENSION:
@@ -104,20 +107,29 @@ class FirstLevel:
                 self._said.update(_extension(info.type, bytes(self._rest[_BLOCK : _BLOCK + info.size])))
                 del self._rest[:whole]
                 continue
-            self._take(info)
-            size = int(self._said.get("size", info.size)) if info.isreg() else 0
+            size = self._number("size", info.size)
+            self._take(info, size)
+            size = size if info.isreg() else 0
             self._said = {}
             here = min(_padded(size), len(self._rest) - _BLOCK)
             self._skip = _padded(size) - here
             del self._rest[: _BLOCK + here]
 
-    def _take(self, info: tarfile.TarInfo) -> None:
+    def _number(self, name: str, otherwise: int) -> int:
+        said = self._said.get(name, "").partition(".")[0]
+        if not said:
+            return otherwise
+        number = read_number(said, least=0 if name == "size" else -(1 << 62))
+        if number is None:
+            raise Unavailable(f"the engine's archive cannot be read: {said!r} is no {name}")
+        return number
+
+    def _take(self, info: tarfile.TarInfo, size: int) -> None:
         parts = [part for part in self._said.get("path", info.name).split("/") if part not in ("", ".")]
         if len(parts) == 1 and info.type not in (tarfile.XGLTYPE,):
             kind = _KINDS.get(info.type, stat.S_IFREG)
             link = self._said.get("linkpath", info.linkname) if info.issym() else ""
-            size = int(self._said.get("size", info.size))
-            mtime = float(self._said.get("mtime", info.mtime))
+            mtime = self._number("mtime", int(info.mtime))
             self.entries.append(Entry(parts[0], size, kind | stat.S_IMODE(info.mode), mtime, link))
 
 

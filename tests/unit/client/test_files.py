@@ -14,6 +14,8 @@ from husk.client.files import FileChange
 from husk.errors import CommandFailed, InvalidParameter, NotFound
 from tests.support.fake_engine import failed
 
+# As no calendar has it: a container may set the time of a file to any number.
+ODD_TIMES = b"81a4 3 99999999999999999 later\n81a4 3 -5 earlier\n"
 LISTED = b"41ed 4096 7 .\n41ed 4096 7 ..\n81a4 3 8 b file\n41ed 4096 9 a\n81a4 x 8 odd\n"
 
 
@@ -49,6 +51,11 @@ async def test_a_list_by_the_containers_own_words(box, engine):
     assert [(each.name, each.size, each.is_dir) for each in found] == [("a", 4096, True), ("b file", 3, False)]
     assert engine.last("POST", "/containers/c1/exec").document["Cmd"][-1] == "/data"
     assert engine.last("HEAD", "/containers/c1/archive").query == {"path": "/data/."}
+
+
+async def test_times_of_files_that_no_calendar_has(box, engine):
+    engine.answers("POST", "/exec/e1/start", prints(ODD_TIMES))
+    assert [each.mtime.year for each in await box.files.list("/data")] == [1970, 9999]
 
 
 @pytest.mark.parametrize("status", ["running", "exited"])

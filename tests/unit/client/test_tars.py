@@ -1,8 +1,11 @@
 import io
 import stat
 import tarfile
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from husk.client.tars import FirstLevel, one_file, only_file, place_of, tree
 from husk.errors import InvalidParameter, Unavailable
@@ -82,3 +85,27 @@ def test_a_header_that_counts_wrongly():
     header.size = 2 << 20
     with pytest.raises(Unavailable, match="too long a name"):
         FirstLevel().feed(header.tobuf())
+
+
+@given(
+    st.binary(max_size=2000) | st.binary(max_size=600).map(lambda data: archived(tarfile.PAX_FORMAT)[: 5 * 512] + data)
+)
+def test_any_bytes_are_an_archive_or_none(data):
+    with suppress(Unavailable):
+        FirstLevel().feed(data)
+
+
+@pytest.mark.parametrize("said", [{"size": "-1"}, {"size": "many"}, {"mtime": "soon"}])
+def test_a_field_that_is_no_number(said):
+    entry = tarfile.TarInfo("x")
+    entry.pax_headers = said
+    with pytest.raises(Unavailable, match="cannot be read"):
+        FirstLevel().feed(entry.tobuf(tarfile.PAX_FORMAT))
+
+
+def test_times_of_any_year():
+    entry = tarfile.TarInfo("x")
+    entry.mtime = -1.5
+    level = FirstLevel()
+    level.feed(entry.tobuf(tarfile.PAX_FORMAT))
+    assert level.entries[0].mtime == -1
