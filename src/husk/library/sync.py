@@ -109,10 +109,7 @@ def connect_sync(
     :raises Unavailable: nobody answers there.
     :raises Forbidden: an engine of this process is needed, and the process is not root's.
     """
-    if address or context:
-        opening = connect(address, context=context)
-    else:
-        opening = blocking.opening(data_root)
+    opening = connect(address, context=context) if address or context else blocking.opening(data_root)
     kept: ThreadBound[Client] = ThreadBound(opening, "husk-sync")
     kept.start()
     try:
