@@ -47,9 +47,12 @@ class HeartbeatJournal:
         clock: Callable[[], int] = time.monotonic_ns,
         period: Period = usual,
         told: Callable[[str], str | None] = lambda node_id: None,
+        pause: float = PAUSE,
+        look: float = LOOK,
     ) -> None:
         """`node_id` is the manager's own; `period` says in which time nodes are to be heard, and may change. `told`
         says which manager hears a node by its record: empty for none, None while that is not known."""
+        self._pause, self._longest_wait = pause, look
         self._told = told
         self._period = period
         self._store = store
@@ -123,10 +126,10 @@ class HeartbeatJournal:
                 await self._look()
             except HuskError as error:
                 log.info("who lives cannot be written down: %s", error.message)
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self._pause)
             except Exception:  # a fault of ours: nodes would be lost
                 log.exception("who lives could not be written down, and is tried again")
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self._pause)
 
     async def _look(self) -> None:
         self._changed.clear()
@@ -207,7 +210,9 @@ class HeartbeatJournal:
         """Until there may be something to write."""
         alarm = self._beats.next_alarm()
         # The period may be another one.
-        timeout = LOOK if alarm is None else min(LOOK, max(0.0, (alarm - self._clock()) / SECOND))
+        timeout = self._longest_wait
+        if alarm is not None:
+            timeout = min(timeout, max(0.0, (alarm - self._clock()) / SECOND))
         if self._again:
             timeout = min(timeout, AGAIN / SECOND)
         waiting = [
@@ -237,8 +242,11 @@ class NodeMarker:
         marked: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
         period: Period = usual,
+        pause: float = PAUSE,
+        look: float = LOOK,
     ) -> None:
         """Only who is `leading` marks. `marked` hears that a node is another one now."""
+        self._pause, self._longest_wait = pause, look
         self._leading = leading
         self._period = period
         self._store = store
@@ -278,7 +286,7 @@ class NodeMarker:
             except Exception:  # a fault of ours: nobody is lost by that, either
                 self._since = None
                 log.exception("who lives could not be read, and is tried again")
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
 
     def _hear(self, news: News) -> None:
         before = self._alive
@@ -301,14 +309,14 @@ class NodeMarker:
                     await self._mark(watched_for)
                 except HuskError as error:
                     log.info("nodes cannot be marked: %s", error.message)
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(self._pause)
                     self._changed.set()
                 except Exception:  # a fault of ours: a lost node's tasks would never run elsewhere
                     log.exception("nodes could not be marked, and are looked at again")
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(self._pause)
             with contextlib.suppress(TimeoutError):
                 # Who leads may be another one, too, and what came to an end before is for the new one to find.
-                async with asyncio.timeout(LOOK):
+                async with asyncio.timeout(self._longest_wait):
                     await self._changed.wait()
 
     async def _mark(self, watched_for: int) -> None:

@@ -70,7 +70,8 @@ class NoLeadership:
 class Election:
     """Takes part for one manager; `changed` is called when it begins or ceases to lead."""
 
-    def __init__(self, store: ClusterStore, node_id: str, changed: Callable[[], None]) -> None:
+    def __init__(self, store: ClusterStore, node_id: str, changed: Callable[[], None], pause: float = PAUSE) -> None:
+        self._pause = pause
         self._store = store
         self._node_id = node_id
         self._changed = changed
@@ -128,7 +129,7 @@ class Election:
             finally:
                 self._lease, self._version = None, NEW
                 self._changed()
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
 
     async def _hold(self, lease: Lease) -> None:
         """Lead when nobody else does, until the lease is lost."""

@@ -29,7 +29,10 @@ FOLLOWED = ("swarm", "node")
 
 
 class Shared:
-    def __init__(self, records: SwarmRecords, store: ClusterStore) -> None:
+    def __init__(
+        self, records: SwarmRecords, store: ClusterStore, patience: float = PATIENCE, pause: float = PAUSE
+    ) -> None:
+        self._patience, self._pause = patience, pause
         records.shared, records.leadership = True, NoLeadership()
         records.away = lambda: self.away
         self._records = records
@@ -50,7 +53,7 @@ class Shared:
         """Begin to follow the store; `known` is called once, when all there is is in memory."""
         self._tasks.spawn(self._follow(), "swarm: news of the store")
         opening = self._tasks.spawn(self._open(known), "swarm: open")
-        await asyncio.wait([opening], timeout=PATIENCE)
+        await asyncio.wait([opening], timeout=self._patience)
         if self.away:
             log.error("the swarm cannot be used until its store answers: %s", self.away)
 
@@ -60,7 +63,7 @@ class Shared:
                 await self._store.get("swarm", "default")
             except HuskError as error:
                 self._trouble = error.message
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self._pause)
                 continue
             await self._known.wait()
         await known()
@@ -103,7 +106,7 @@ class Shared:
                 log.warning("news of the cluster store broke off: %s", error.message)
             except Exception:  # a fault of ours: who hears nothing any more would not even know it
                 log.exception("news of the cluster store could not be taken in, and are told again")
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
 
     def _services_of(self, news: News) -> set[str]:
         """Those whose tasks are told of, as far as they are known; none where there is news of anything else."""

@@ -1,20 +1,21 @@
 """Living nodes are in the store while somebody hears them, and nodes are marked by that."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
 from husk.errors import InvalidParameter, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.manager import liveness
-from husk.swarm.manager.liveness import AGAIN, ALIVE, HeartbeatJournal, Liveness, NodeMarker
+from husk.swarm.manager.liveness import AGAIN, ALIVE, AT_ONCE, HeartbeatJournal, Liveness, NodeMarker
 from husk.swarm.model.heartbeats import GRACE, PERIOD, spared_for
 from husk.swarm.model.node import Node, NodeState, NodeStatus
+from husk.swarm.state.cluster_store import Lease
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Put, Step, StoreUnavailable
 from tests.support.but import but
+from tests.support.tapped_store import TappedStore
 from tests.support.waiting import until_async
 
 
@@ -30,21 +31,36 @@ class Time:
 
 class Swarm:
     def __init__(self, state: StateStore) -> None:
-        self.store, self.clock = SqliteStore(state), Time()
+        self.store, self.clock = TappedStore(SqliteStore(state)), Time()
         self.period = PERIOD
         self.nodes: dict[str, Node] = {}
         self.marked = 0
         self.leading = True
         self.marking = NodeMarker(
             self.store,
-            self.nodes.values,
+            self._listed,
             self,
             lambda: self.leading,
             self._noticed,
             self.clock,
             lambda: self.period,
+            look=0.01,
         )
-        self.hearing = HeartbeatJournal(self.store, "m", self.clock, lambda: self.period, self.marking.heard_by)
+        self.looks = self.marker_looks = 0
+        self.full: set[str] = set()
+        self.hearing = HeartbeatJournal(
+            self.store, "m", self.clock, self._asked, self.marking.heard_by, pause=0.001, look=0.01
+        )
+
+    def _asked(self) -> int:
+        """What the journal asks once with each look."""
+        self.looks += 1
+        return self.period
+
+    def _listed(self) -> Iterable[Node]:
+        """What the marker asks once with each look."""
+        self.marker_looks += 1
+        return self.nodes.values()
 
     def _noticed(self) -> None:
         self.marked += 1
@@ -53,6 +69,8 @@ class Swarm:
         self.nodes[id] = Node(id=id, version=1, created_at="", updated_at="", status=NodeStatus(state=state))
 
     async def mark(self, id: str, state: NodeState, message: str = "") -> None:
+        if id in self.full:
+            raise InvalidParameter("etcdserver: request is too large")
         self.nodes[id] = but(self.nodes[id], status=NodeStatus(state=state, message=message))
 
     async def alive(self) -> set[str]:
@@ -63,6 +81,24 @@ class Swarm:
             while await self.alive() != set(ids):
                 await asyncio.sleep(0.001)
 
+    async def looked(self) -> None:
+        """Until the journal has written all that is to be written now: the look after this one ends a third begins."""
+        seen = self.looks
+        await until_async(lambda: self.looks > seen + 1, "it was looked")
+
+    async def marked_again(self) -> None:
+        """Until the marker has looked at all nodes once more."""
+        seen = self.marker_looks
+        await until_async(lambda: self.marker_looks > seen + 1, "the nodes were looked at")
+
+    async def watched(self) -> None:
+        await until_async(lambda: self.marking.heard_by("") is not None, "it watches")
+
+    async def other_lease(self, former: Lease) -> Lease:
+        """Return the journal's next lease, when nothing is left under the one before."""
+        await until_async(lambda: self.store.leases[-1] is not former and former.lost, "another lease")
+        return self.store.leases[-1]
+
     async def until_states(self, **states: str) -> None:
         async with asyncio.timeout(10):
             while {id: node.status.state for id, node in self.nodes.items()} != states:
@@ -70,8 +106,7 @@ class Swarm:
 
 
 @pytest.fixture
-async def swarm(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swarm]:
-    monkeypatch.setattr(liveness, "LOOK", 0.01)
+async def swarm(state: StateStore) -> AsyncIterator[Swarm]:
     made = Swarm(state)
     yield made
     await made.marking.close()
@@ -95,8 +130,8 @@ async def test_a_manager_writes_down_itself_and_whom_it_hears(swarm: Swarm) -> N
     assert await swarm.alive() == set()
 
 
-async def test_hundreds_that_come_at_once_are_written_together(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, sizes = swarm.store.commit, list[int]()
+async def test_hundreds_that_come_at_once_are_written_together(swarm: Swarm) -> None:
+    commit, sizes = swarm.store.on_commit, list[int]()
 
     async def counted(*steps: Step, **options: Any) -> int:
         sizes.append(len(steps))
@@ -104,8 +139,7 @@ async def test_hundreds_that_come_at_once_are_written_together(swarm: Swarm, mon
             raise StoreUnavailable("no member answers")
         return await commit(*steps, **options)
 
-    monkeypatch.setattr(swarm.store, "commit", counted)
-    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+    swarm.store.on_commit = counted
     names = [f"w{number}" for number in range(450)]
     for name in names:
         swarm.hearing.beat(name)
@@ -113,9 +147,7 @@ async def test_hundreds_that_come_at_once_are_written_together(swarm: Swarm, mon
     async with asyncio.timeout(10):
         while await swarm.alive() != {"m", *names}:
             await asyncio.sleep(0.001)
-    assert max(sizes) <= liveness.AT_ONCE and len(sizes) <= 12, (
-        "what could not be written is written again, with others"
-    )
+    assert max(sizes) <= AT_ONCE and len(sizes) <= 12, "what could not be written is written again, with others"
 
 
 async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:
@@ -129,19 +161,18 @@ async def test_who_is_heard_elsewhere_now_stays(swarm: Swarm) -> None:
         await swarm.until_alive("m", "w", "x")
 
 
-async def test_who_is_silent_goes_when_the_store_answers_again(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+async def test_who_is_silent_goes_when_the_store_answers_again(swarm: Swarm) -> None:
     swarm.hearing.start()
     swarm.hearing.beat("w")
     await swarm.until_alive("m", "w")
-    commit, failures = swarm.store.commit, iter([Unavailable("no answer"), KeyError("a fault of ours")])
+    commit, failures = swarm.store.on_commit, iter([Unavailable("no answer"), KeyError("a fault of ours")])
 
     async def failing(*steps: Step) -> int:
         if isinstance(steps[0], Delete) and (failure := next(failures, None)):
             raise failure
         return await commit(*steps)
 
-    monkeypatch.setattr(swarm.store, "commit", failing)
+    swarm.store.on_commit = failing
     swarm.hearing.forget("w")
     await swarm.until_alive("m")
 
@@ -155,13 +186,10 @@ async def test_who_goes_before_it_is_written_anew_leaves_no_record(swarm: Swarm)
     await swarm.until_alive("m")
 
 
-async def test_what_was_written_without_an_answer_goes_with_its_node(
-    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(liveness, "PAUSE", 0.001)
+async def test_what_was_written_without_an_answer_goes_with_its_node(swarm: Swarm) -> None:
     swarm.hearing.start()
     await swarm.until_alive("m")
-    commit, written = swarm.store.commit, []
+    commit, written = swarm.store.on_commit, []
 
     async def unheard(*steps: Step) -> int:
         revision = await commit(*steps)
@@ -171,7 +199,7 @@ async def test_what_was_written_without_an_answer_goes_with_its_node(
             raise Unavailable("no answer")
         return revision
 
-    monkeypatch.setattr(swarm.store, "commit", unheard)
+    swarm.store.on_commit = unheard
     swarm.hearing.arrive("w")
     await until_async(lambda: written, "it was written")
     await swarm.until_alive("m")
@@ -191,34 +219,20 @@ async def test_who_arrives_is_written_anew(swarm: Swarm) -> None:
     assert await swarm.alive() == {"m", "w"}
 
 
-async def test_who_comes_and_goes_all_the_time_is_written_once_in_a_while(
-    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look, commit = swarm.hearing._look, swarm.store.commit
-    looks = 0
-    written: list[str] = []
-
-    async def counted() -> None:
-        nonlocal looks
-        looks += 1
-        await look()
+async def test_who_comes_and_goes_all_the_time_is_written_once_in_a_while(swarm: Swarm) -> None:
+    commit, written = swarm.store.on_commit, list[str]()
 
     async def noted(*steps: Step) -> int:
         written.extend(step.key for step in steps if isinstance(step, Put))
         return await commit(*steps)
 
-    async def come_again() -> None:
-        swarm.hearing.arrive("w")
-        seen = looks
-        await until_async(lambda: looks > seen + 1, "it was looked")
-
-    monkeypatch.setattr(swarm.hearing, "_look", counted)
-    monkeypatch.setattr(swarm.store, "commit", noted)
+    swarm.store.on_commit = noted
     swarm.hearing.start()
     swarm.hearing.arrive("w")
     await swarm.until_alive("m", "w")
     for _ in range(5):
-        await come_again()
+        swarm.hearing.arrive("w")
+        await swarm.looked()
     assert written.count("w") == 1
     swarm.clock.now += AGAIN
     await until_async(lambda: written.count("w") == 2, "the last time it came is written, too")
@@ -228,11 +242,10 @@ async def test_a_manager_that_lost_its_lease_writes_all_anew(swarm: Swarm) -> No
     swarm.hearing.start()
     swarm.hearing.beat("w")
     await swarm.until_alive("m", "w")
-    lease = swarm.hearing._lease
-    assert lease is not None
+    lease = swarm.store.leases[-1]
     await lease.close()
     await swarm.until_alive("m", "w")
-    assert swarm.hearing._lease is not lease
+    assert swarm.store.leases[-1] is not lease
 
 
 async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
@@ -255,21 +268,14 @@ async def test_nodes_are_marked_by_who_lives(swarm: Swarm) -> None:
 
 
 async def test_a_node_that_cannot_be_marked_keeps_no_other_from_it(
-    swarm: Swarm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    swarm: Swarm, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its record may have no room for more."""
-    mark = swarm.mark
-
-    async def refused(id: str, state: NodeState, message: str = "") -> None:
-        if id == "full":
-            raise InvalidParameter("etcdserver: request is too large")
-        await mark(id, state, message)
-
-    monkeypatch.setattr(swarm, "mark", refused)
+    swarm.full = {"full"}
     for id in ("full", "w"):
         swarm.add(id, "ready")
     swarm.marking.start()
-    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    await swarm.watched()
     swarm.clock.now += GRACE
     await swarm.until_states(full="ready", w="down")
     swarm.add("w2", "ready")
@@ -298,7 +304,7 @@ async def test_a_new_leader_finds_who_was_lost_while_nobody_led(swarm: Swarm) ->
     swarm.hearing.start()
     swarm.marking.start()
     await swarm.until_alive("m")
-    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    await swarm.watched()
     swarm.clock.now += GRACE
     assert swarm.nodes["w"].status.state == "ready"
     swarm.leading = True
@@ -309,7 +315,7 @@ async def test_another_period_brings_another_lease_and_nobody_was_away(swarm: Sw
     swarm.hearing.start()
     assert swarm.hearing.beat("w") == PERIOD
     await swarm.until_alive("m", "w")
-    former = swarm.hearing._lease
+    former = swarm.store.leases[-1]
     gone: list[tuple[str, str]] = []
 
     async def follow() -> None:
@@ -319,10 +325,10 @@ async def test_another_period_brings_another_lease_and_nobody_was_away(swarm: Sw
     async with asyncio.TaskGroup() as group:
         following = group.create_task(follow())
         swarm.period = PERIOD // 5
-        await until_async(lambda: swarm.hearing._lease is not former and not swarm.hearing._former, "a new lease")
-        assert former is not None and former.lost and await swarm.alive() == {"m", "w"}
+        await swarm.other_lease(former)
+        assert await swarm.alive() == {"m", "w"}
         following.cancel()
-    assert not gone and swarm.hearing._lease_seconds == 3
+    assert not gone and swarm.store.lease_seconds[-1] == 3
     assert swarm.hearing.beat("w") == PERIOD // 5
     swarm.clock.now += GRACE // 5
     await swarm.until_alive("m")
@@ -332,9 +338,9 @@ async def test_a_node_is_down_by_the_period_that_the_swarm_has(swarm: Swarm) -> 
     swarm.period = 2 * PERIOD
     swarm.add("w", "ready")
     swarm.marking.start()
-    await until_async(lambda: swarm.marking._since is not None, "it watches")
+    await swarm.watched()
     swarm.clock.now += GRACE
-    await swarm.marking._mark(GRACE)
+    await swarm.marked_again()
     assert swarm.nodes["w"].status.state == "ready"
     swarm.clock.now += GRACE
     await swarm.until_states(w="down")
@@ -373,12 +379,12 @@ async def test_a_node_has_time_to_find_another_manager_when_its_own_has_gone(swa
     other.beat("w")
     await swarm.until_alive("m", "n", "w")
     swarm.marking.start()
-    await until_async(lambda: set(swarm.marking._alive) == {"m", "n", "w"}, "it knows all")
+    await until_async(lambda: all(swarm.marking.heard_by(id) for id in ("m", "n", "w")), "it knows all")
     swarm.clock.now += GRACE
     await other.close(for_good=True)
     await swarm.until_states(m="ready", n="down", w="ready")
     swarm.clock.now += spared_for(PERIOD) - 1
-    await until_async(lambda: not swarm.marking._changed.is_set(), "another look")
+    await swarm.marked_again()
     assert swarm.nodes["w"].status.state == "ready"
     swarm.clock.now += 1
     await swarm.until_states(m="ready", n="down", w="down")
@@ -392,8 +398,7 @@ async def test_who_is_heard_elsewhere_now_is_not_taken_along_to_another_lease(sw
     async with await swarm.store.lease(10) as other:
         await swarm.store.commit(Put(ALIVE, "w", b"{}", lease=other.id))
         swarm.period = 2 * PERIOD
-        former = swarm.hearing._lease
-        await until_async(lambda: swarm.hearing._lease is not former and not swarm.hearing._former, "another lease")
+        await swarm.other_lease(swarm.store.leases[-2])
         record = await swarm.store.get(ALIVE, "w")
         assert record is not None and record.lease == other.id, "the other manager's"
         swarm.clock.now += 2 * GRACE
@@ -406,10 +411,8 @@ async def test_who_is_heard_elsewhere_now_is_not_taken_along_to_another_lease(sw
     assert await swarm.alive() == {"m", "w"}, "it is ours again"
 
 
-async def test_what_another_manager_wrote_late_is_written_again_when_the_node_is_heard(
-    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, written = swarm.store.commit, list[str]()
+async def test_what_another_manager_wrote_late_is_written_again_when_the_node_is_heard(swarm: Swarm) -> None:
+    commit, written = swarm.store.on_commit, list[str]()
 
     async def noted(*steps: Step) -> int:
         written.extend(step.key for step in steps if isinstance(step, Put))
@@ -423,9 +426,9 @@ async def test_what_another_manager_wrote_late_is_written_again_when_the_node_is
         late = b'{"manager":"n"}'
         await swarm.store.commit(Put(ALIVE, "w", late, lease=lease.id), Put(ALIVE, "m", late, lease=lease.id))
         await until_async(lambda: swarm.marking.heard_by("w") == "n", "the other one is told")
-        monkeypatch.setattr(swarm.store, "commit", noted)
+        swarm.store.on_commit = noted
         swarm.hearing.beat("w")
-        await _looked(swarm)
+        await swarm.looked()
         assert written == [], "what we wrote a moment ago may not be told yet"
         swarm.clock.now += AGAIN
         await until_async(lambda: swarm.marking.heard_by("m") == "m", "it hears itself all the time")
@@ -436,7 +439,7 @@ async def test_what_another_manager_wrote_late_is_written_again_when_the_node_is
     for _ in range(3):
         swarm.clock.now += AGAIN
         swarm.hearing.beat("w")
-        await _looked(swarm)
+        await swarm.looked()
     assert written == ["m", "w"], "nothing is written at rest"
     await commit(Delete(ALIVE, "w"))
     await until_async(lambda: swarm.marking.heard_by("w") == "", "it is gone")
@@ -452,22 +455,5 @@ async def test_nothing_is_written_while_nobody_tells_who_is_heard(swarm: Swarm) 
     await swarm.store.commit(Delete(ALIVE, "w"))
     swarm.clock.now += AGAIN
     swarm.hearing.beat("w")
-    await _looked(swarm)
+    await swarm.looked()
     assert await swarm.alive() == {"m"}
-
-
-async def _looked(swarm: Swarm) -> None:
-    """Until all that is to be written is."""
-    looked = asyncio.Event()
-    look = swarm.hearing._look
-
-    async def told() -> None:
-        await look()
-        looked.set()
-
-    swarm.hearing._look = told  # type: ignore[method-assign]
-    swarm.hearing._changed.set()
-    for _ in range(2):
-        looked.clear()
-        await looked.wait()
-    swarm.hearing._look = look  # type: ignore[method-assign]

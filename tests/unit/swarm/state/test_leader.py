@@ -6,26 +6,30 @@ from collections.abc import AsyncIterator
 import pytest
 
 from husk.storage.state.store import StateStore
-from husk.swarm.state import leader as leading
 from husk.swarm.state.leader import LEADER, LOST, PLANNER, Election, NoLeadership, SoleLeadership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Check, Put, Stale, StoreUnavailable
+from tests.support.tapped_store import TappedStore
 from tests.support.waiting import until_async
 
 
 class Managers:
     """Some that share a store, each told what it tells."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: TappedStore) -> None:
         self.store = store
         self.all: dict[str, Election] = {}
         self._telling: list[asyncio.Task[None]] = []
 
     async def add(self, name: str) -> Election:
-        election = self.all[name] = Election(self.store, name, lambda: None)
-        election.start()
+        election = self.begin(name)
         self._telling.append(asyncio.get_running_loop().create_task(self._tell(election)))
         await until_async(lambda: election.leader, f"a leader that {name} knows")
+        return election
+
+    def begin(self, name: str) -> Election:
+        election = self.all[name] = Election(self.store, name, lambda: None, pause=0.01)
+        election.start()
         return election
 
     async def _tell(self, election: Election) -> None:
@@ -44,9 +48,8 @@ class Managers:
 
 
 @pytest.fixture
-async def managers(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Managers]:
-    monkeypatch.setattr(leading, "PAUSE", 0.01)
-    made = Managers(SqliteStore(state))
+async def managers(state: StateStore) -> AsyncIterator[Managers]:
+    made = Managers(TappedStore(SqliteStore(state)))
     yield made
     await made.close()
 
@@ -69,8 +72,7 @@ async def test_one_that_slept_can_change_nothing(managers: Managers) -> None:
     before = first.checks
     await managers.store.commit(Put("task", "t", b"{}"), *before)
     second = await managers.add("b")
-    assert first._lease is not None
-    await first._lease.close()
+    await managers.store.leases[0].close()
     await until_async(lambda: managers.leads, "a leader")
     with pytest.raises(Stale):
         await managers.store.commit(Put("task", "t", b"{}"), *before)
@@ -80,25 +82,20 @@ async def test_one_that_slept_can_change_nothing(managers: Managers) -> None:
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable, RuntimeError])
-async def test_a_store_that_is_away_is_told_and_asked_again(
-    managers: Managers, fault: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_store_that_is_away_is_told_and_asked_again(managers: Managers, fault: type[Exception]) -> None:
     async def away(seconds: int) -> object:
         raise fault("nobody is there")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(managers.store, "lease", away)
-        election = managers.all["a"] = Election(managers.store, "a", lambda: None)
-        election.start()
-        await until_async(lambda: election.trouble, "trouble")
-        assert election.trouble == "nobody is there" and not election.leading
+    managers.store.on_lease = away
+    election = managers.begin("a")
+    await until_async(lambda: election.trouble, "trouble")
+    assert election.trouble == "nobody is there" and not election.leading
+    managers.store.on_lease = managers.store.beneath.lease
     await until_async(lambda: election.leading, "a leader")
     assert election.trouble == ""
 
 
-async def test_the_end_of_a_lease_is_told_though_the_store_is_silent(
-    managers: Managers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_end_of_a_lease_is_told_though_the_store_is_silent(managers: Managers) -> None:
     asked = asyncio.Event()
 
     async def silent(*changes: object, **how: object) -> int:
@@ -106,12 +103,11 @@ async def test_the_end_of_a_lease_is_told_though_the_store_is_silent(
         await asyncio.Event().wait()
         raise AssertionError("nobody answers")
 
-    monkeypatch.setattr(managers.store, "commit", silent)
-    election = managers.all["a"] = Election(managers.store, "a", lambda: None)
-    election.start()
+    managers.store.on_commit = silent
+    election = managers.begin("a")
     await asked.wait()
-    assert election.trouble == "" and election._lease is not None
-    await election._lease.close()
+    assert election.trouble == ""
+    await managers.store.leases[0].close()
     assert election.trouble == LOST
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from husk.storage.state.store import StateStore
 from husk.swarm.model.services import Service, ServiceSpec
-from husk.swarm.state import shared as module
+from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import News, StoreUnavailable
+from tests.support.tapped_store import TappedStore
 from tests.support.waiting import until_async
 from tests.unit.swarm.manager.test_planner import make_task
 from tests.unit.swarm.membership.test_nodes import worker
@@ -21,12 +22,12 @@ def service(id: str) -> Service:
 
 
 class Manager:
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: ClusterStore) -> None:
         self.woken = 0
         self.services: list[tuple[str, ...]] = []
         self.opened = 0
         self.records = SwarmRecords(store)
-        self.shared = Shared(self.records, store)
+        self.shared = Shared(self.records, store, patience=0.2, pause=0.01)
         self.records.woken.subscribe(self._wake)
 
     def _wake(self, service_ids: Collection[str]) -> None:
@@ -41,10 +42,8 @@ class Manager:
 
 
 @pytest.fixture
-async def store(state: StateStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
-    monkeypatch.setattr(module, "PAUSE", 0.01)
-    monkeypatch.setattr(module, "PATIENCE", 0.2)
-    yield SqliteStore(state)
+def store(state: StateStore) -> SqliteStore:
+    return SqliteStore(state)
 
 
 async def test_what_one_writes_the_other_has(store: SqliteStore) -> None:
@@ -124,20 +123,22 @@ async def test_one_of_them_plans_and_the_next_when_it_leaves(store: SqliteStore)
     await two.shared.close()
 
 
-async def test_a_store_that_does_not_answer_keeps_nobody_from_starting(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manager = Manager(store)
+async def test_a_store_that_does_not_answer_keeps_nobody_from_starting(store: SqliteStore) -> None:
+    tapped = TappedStore(store)
+    manager = Manager(tapped)
 
     async def away(*_: object) -> object:
         raise StoreUnavailable("nobody is there")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "get", away)
-        patch.setattr(store, "_everything", away)
-        await manager.open()
-        await until_async(lambda: manager.records.away() == "nobody is there", "the reason")
-        assert not manager.opened
+    async def broken(*_: object) -> AsyncIterator[News]:
+        raise StoreUnavailable("nobody is there")
+        yield  # an iterator
+
+    tapped.on_get, tapped.on_watch = away, broken
+    await manager.open()
+    await until_async(lambda: manager.records.away() == "nobody is there", "the reason")
+    assert not manager.opened
+    tapped.on_get, tapped.on_watch = store.get, store.watch
     await until_async(lambda: manager.opened, "that it is opened")
     assert manager.records.away() == ""
     await manager.shared.close()
