@@ -2,19 +2,23 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from husk.kernel import nflisting
 from husk.kernel.nflisting import Shape
 
 log = logging.getLogger(__name__)
 
+ReadShape = Callable[[str, str], Shape]
+
 
 class Written:
     """The shapes of a table since it was written. The methods block, and need a lock of their caller's."""
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, table: str, shape: ReadShape = nflisting.shape) -> None:
+        """`shape` reads what a table of a family has now."""
         self._table = table
+        self._shape = shape
         self._shapes: Mapping[str, Shape] = {}
         # The commands whose outcome nobody could look at yet.
         self._unseen = ""
@@ -32,26 +36,26 @@ class Written:
         """Return True if all chains and rules are there, and no others. Raises OSError where that cannot be seen."""
         if self._unseen:
             self._look()
-        return same(self._shapes, family, self._table)
+        return same(self._shapes, family, self._table, self._shape)
 
     def _look(self) -> None:
-        self._shapes = look(self._table, self._unseen)
+        self._shapes = look(self._table, self._unseen, self._shape)
         self._unseen = ""
 
 
-def look(table: str, commands: str) -> dict[str, Shape]:
+def look(table: str, commands: str, shape: ReadShape = nflisting.shape) -> dict[str, Shape]:
     """The table's shape for each kind of packets, directly after it was written by these commands.
 
     Where somebody has removed something before we looked, there is none: that is not how it should be. Blocks.
     """
-    return look_for(table, rules(table, commands))
+    return look_for(table, rules(table, commands), shape)
 
 
-def look_for(table: str, rules: Mapping[str, Counter[str]]) -> dict[str, Shape]:
+def look_for(table: str, rules: Mapping[str, Counter[str]], shape: ReadShape = nflisting.shape) -> dict[str, Shape]:
     """As `look`, where so many rules were written, by family and chain. Blocks."""
     found = {}
     for family, wanted in rules.items():
-        seen = nflisting.shape(family, table)
+        seen = shape(family, table)
         if _counted(seen) == wanted:
             found[family] = seen
     return found
@@ -74,9 +78,9 @@ def _counted(shape: Shape) -> Counter[str]:
     return Counter({name: len(chain.rules) for name, chain in shape.items()})
 
 
-def same(shapes: Mapping[str, Shape], family: str, table: str) -> bool:
+def same(shapes: Mapping[str, Shape], family: str, table: str, shape: ReadShape = nflisting.shape) -> bool:
     """Return True if all chains and rules are there, and no others. Blocks. Raises OSError."""
-    return family in shapes and nflisting.shape(family, table) == shapes[family]
+    return family in shapes and shape(family, table) == shapes[family]
 
 
 def rules(table: str, commands: str) -> dict[str, Counter[str]]:

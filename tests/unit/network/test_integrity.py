@@ -18,7 +18,7 @@ def test_every_rule_of_ours_is_counted():
 
 
 def test_what_cannot_be_looked_at_after_it_was_written_is_looked_at_later(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     present: dict[str, Shape] = {"ip": {"a": Chain(b"", b"", b"", (b"accept",))}}
 
@@ -27,8 +27,7 @@ def test_what_cannot_be_looked_at_after_it_was_written_is_looked_at_later(
             raise OSError(24, "Too many open files")
         return present[family]
 
-    monkeypatch.setattr("husk.kernel.nflisting.shape", shape)
-    whole, written = dict(present), integrity.Written("mine")
+    whole, written = dict(present), integrity.Written("mine", shape)
     present.clear()
     written.note("add rule ip mine a accept\n")
     assert "the rules of table mine are written and cannot be checked: [Errno 24]" in caplog.text

@@ -11,9 +11,9 @@ a network is on, and from nobody else (`senders`).
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -96,10 +96,39 @@ class SendersGuard:
             self._overlays.senders.apply()
 
 
+def _tunnel(settings: TunnelSettings, ended: Callable[[], None]) -> "wireguard.tunnel.WireguardTunnel":
+    return wireguard.tunnel.WireguardTunnel(settings, ended)
+
+
+class OverlayDrivers(NamedTuple):
+    """The drivers of what the networks have on the host: `open` and `remove` of the interfaces beside bridges, the MTU
+    between hosts, the rules for what other hosts send, the tunnel, and the watch on deletions."""
+
+    open: Callable[[OverlaySettings], Awaitable[Overlay]] = Overlay.open
+    remove: Callable[[str, str], None] = host.remove
+    underlay_mtu: Callable[[str], int] = underlay_mtu
+    rules: Callable[[str], SenderRules] = SenderRules
+    tunnel: Callable[[TunnelSettings, Callable[[], None]], "wireguard.tunnel.WireguardTunnel"] = _tunnel
+    deletions: Callable[[Callable[[Collection[str] | None], None]], Deletions] = Deletions
+
+
+DRIVERS = OverlayDrivers()
+
+
 class Overlays:
-    def __init__(self, roster: Roster, owner: str, tunnel: TunnelSettings | None = None, table: str = "husk") -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        owner: str,
+        tunnel: TunnelSettings | None = None,
+        table: str = "husk",
+        drivers: OverlayDrivers = DRIVERS,
+        soon: float = SOON,
+    ) -> None:
         """Without `tunnel` there are no encrypted networks over several hosts. `table` is that of the rules for what
-        other hosts send."""
+        other hosts send. After `soon` seconds at first what was deleted is made again."""
+        self._drivers = drivers
+        self._soon = soon
         self._roster = roster
         self._table = table
         # While a network that is not encrypted leads to other hosts.
@@ -121,7 +150,7 @@ class Overlays:
         # What is done in threads, which cannot be cut off.
         self._changes = Tasks()
         self._looking = False
-        self._looked_at, self._pause = 0.0, SOON
+        self._looked_at, self._pause = 0.0, soon
 
     @property
     def tunnel(self) -> "wireguard.tunnel.WireguardTunnel | None":
@@ -166,7 +195,7 @@ class Overlays:
                 except (HuskError, OSError) as error:
                     failed.append(error)
             secret = self._secret()
-            most = await asyncio.to_thread(underlay_mtu, underlay.local) if wanted or secret else 0
+            most = await asyncio.to_thread(self._drivers.underlay_mtu, underlay.local) if wanted or secret else 0
             if secret:
                 try:
                     await self._tell_tunnel(underlay, most)
@@ -201,7 +230,7 @@ class Overlays:
         # Somebody may have deleted the interface.
         if id not in self._open or self._open[id].settings != settings or not self._open[id].is_there:
             await live.driver.fit(settings.mtu)
-            self._open[id] = await Overlay.open(settings)
+            self._open[id] = await self._drivers.open(settings)
             self._told.pop(id, None)
         # To look at what the kernel has takes longer the more of it there is.
         if self._told.get(id) != way:
@@ -236,7 +265,7 @@ class Overlays:
 
         hosts = tuple(sorted((way.vni, frozenset(peer.host for peer in way.peers)) for way in ways.values()))
         self._tell_unreached({host for _, some in hosts for host in some if (":" in host) != (":" in underlay.local)})
-        self.senders = self.senders or SenderRules(self._table)
+        self.senders = self.senders or self._drivers.rules(self._table)
         senders = Senders(underlay.port, underlay.local, hosts)
         await asyncio.to_thread(self.senders.change, senders)
 
@@ -251,7 +280,7 @@ class Overlays:
     async def _take_nothing(self) -> None:
         """No network leads to other hosts in the open; what a former daemon left of rules goes, too."""
 
-        await asyncio.to_thread((self.senders or SenderRules(self._table)).remove)
+        await asyncio.to_thread((self.senders or self._drivers.rules(self._table)).remove)
         self.senders = None
 
     def _plain(self) -> bool:
@@ -268,7 +297,7 @@ class Overlays:
 
     def _guard(self) -> "wireguard.tunnel.WireguardTunnel | None":
         if self._tunnel is None and self._tunnel_settings is not None:
-            self._tunnel = wireguard.tunnel.WireguardTunnel(self._tunnel_settings, self._look_soon)
+            self._tunnel = self._drivers.tunnel(self._tunnel_settings, self._look_soon)
         return self._tunnel
 
     async def _tell_tunnel(self, underlay: Underlay, underlay_mtu: int) -> None:
@@ -300,7 +329,7 @@ class Overlays:
     def _listen(self) -> None:
         """Hear of interfaces that somebody deletes."""
         if self._deletions is None:
-            self._deletions = Deletions(self._noticed)
+            self._deletions = self._drivers.deletions(self._noticed)
 
     def _noticed(self, deleted: Collection[str] | None) -> None:
         ours = {way.settings.interface for way in self._open.values()}
@@ -315,7 +344,7 @@ class Overlays:
     async def _look_again(self) -> None:
         """Until all is there; later each time that it does not last."""
         loop = asyncio.get_running_loop()
-        self._pause = SOON if loop.time() - self._looked_at >= SETTLED else min(self._pause * 2, LATE)
+        self._pause = self._soon if loop.time() - self._looked_at >= SETTLED else min(self._pause * 2, LATE)
         try:
             while True:
                 await asyncio.sleep(self._pause)
@@ -357,7 +386,7 @@ class Overlays:
         async with self._changing:
             self._open.pop(network.id, None)
             self._told.pop(network.id, None)
-            await asyncio.to_thread(host.remove, interface_of(network), self._owner)
+            await asyncio.to_thread(self._drivers.remove, interface_of(network), self._owner)
             if encrypted(network) and not self._secret():
                 self._guard()
                 await self._end_tunnel()

@@ -11,7 +11,9 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from husk.errors import HuskError, SystemFault, Unavailable
 from husk.kernel import process, tun
@@ -19,7 +21,6 @@ from husk.network.settings import WIREGUARD_SOCKETS
 from husk.network.wireguard import uapi
 from husk.network.wireguard.parties import DeviceChange, DeviceState
 
-_SOCKETS = WIREGUARD_SOCKETS
 # How long it may take to answer, and to end, in seconds.
 PATIENCE, GRACE = 10.0, 2.0
 _LARGEST = 1 << 24
@@ -35,10 +36,54 @@ def find_program() -> str:
     return found
 
 
+def running(
+    interface: str,
+    given: Callable[[Collection[str]], list[int]] = process.given,
+    arguments_of: Callable[[int], list[bytes]] = process.arguments_of,
+) -> list[int]:
+    """The processes that carry an interface. Blocks."""
+    found = []
+    for pid in given([interface]):
+        program, *arguments = arguments_of(pid) or [b""]
+        if program.endswith(b"wireguard-go") and arguments == [b"-f", interface.encode()]:
+            found.append(pid)
+    return found
+
+
+def _has(interface: str) -> bool:
+    return interface in (name for _, name in socket.if_nameindex())
+
+
+def socket_of(interface: str, sockets: Path = WIREGUARD_SOCKETS) -> Path:
+    """Return the path of the program's socket; a program that was killed leaves it there."""
+    return sockets / f"{interface}.sock"
+
+
+def _spawn(arguments: list[str]) -> process.Child:
+    return process.spawn(arguments, env={"LOG_LEVEL": "error"})
+
+
+class ProgramHost(NamedTuple):
+    """The host that the program runs on: where it is and where its sockets are, how an interface of the kind TUN is
+    made, whether there is one, and the processes that carry it."""
+
+    sockets: Path = WIREGUARD_SOCKETS
+    find_program: Callable[[], str] = find_program
+    make_interface: Callable[[str], None] = tun.make
+    has_interface: Callable[[str], bool] = _has
+    running: Callable[[str], list[int]] = running
+    spawn: Callable[[list[str]], process.Child] = _spawn
+    pidfd_open: Callable[[int], int] = process.pidfd_open
+
+
+HOST = ProgramHost()
+
+
 class Program:
     """`Device` of one interface, whose name no other daemon of this machine has."""
 
-    def __init__(self, interface: str) -> None:
+    def __init__(self, interface: str, host: ProgramHost = HOST) -> None:
+        self._host = host
         self._interface = interface
         self._child: process.Child | None = None
 
@@ -48,7 +93,7 @@ class Program:
 
     @property
     def _socket(self) -> Path:
-        return socket_of(self._interface)
+        return socket_of(self._interface, self._host.sockets)
 
     def start(self) -> None:
         """Let it run, be it one that a former daemon left; returns when it answers."""
@@ -71,11 +116,11 @@ class Program:
             time.sleep(0.01)
 
     def _find(self) -> process.Child | None:
-        if not _has(self._interface):
+        if not self._host.has_interface(self._interface):
             return None
-        for pid in running(self._interface):
+        for pid in self._host.running(self._interface):
             with contextlib.suppress(ProcessLookupError):
-                child = process.Child(pid, process.pidfd_open(pid))
+                child = process.Child(pid, self._host.pidfd_open(pid))
                 if self._answers():
                     return child
                 child.close()
@@ -90,7 +135,7 @@ class Program:
         return True
 
     def _spawn(self) -> process.Child:
-        program = find_program()
+        program = self._host.find_program()
         try:
             self._make()
         except OSError as error:
@@ -100,14 +145,14 @@ class Program:
                     "load the kernel's module tun there"
                 ) from error
             raise
-        return process.spawn([program, "-f", self._interface], env={"LOG_LEVEL": "error"})
+        return self._host.spawn([program, "-f", self._interface])
 
     def _make(self) -> None:
         """One that was killed is gone from the list of processes a moment before it lets go of the interface."""
         deadline = time.monotonic() + GRACE
         while True:
             try:
-                return tun.make(self._interface)
+                return self._host.make_interface(self._interface)
             except OSError as error:
                 if error.errno != errno.EBUSY or time.monotonic() > deadline:
                     raise
@@ -153,27 +198,8 @@ class Program:
     def _kill(self) -> None:
         """Kill the programs that a former daemon started and nobody watches, and wait for their end."""
         deadline = time.monotonic() + GRACE
-        while (found := running(self._interface)) and time.monotonic() < deadline:
+        while (found := self._host.running(self._interface)) and time.monotonic() < deadline:
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)
-
-
-def socket_of(interface: str) -> Path:
-    """Return the path of the program's socket; a program that was killed leaves it there."""
-    return _SOCKETS / f"{interface}.sock"
-
-
-def running(interface: str) -> list[int]:
-    """The processes that carry an interface. Blocks."""
-    found = []
-    for pid in process.given([interface]):
-        program, *arguments = process.arguments_of(pid) or [b""]
-        if program.endswith(b"wireguard-go") and arguments == [b"-f", interface.encode()]:
-            found.append(pid)
-    return found
-
-
-def _has(interface: str) -> bool:
-    return interface in (name for _, name in socket.if_nameindex())

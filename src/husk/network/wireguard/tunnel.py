@@ -35,15 +35,76 @@ _PREFIX = 64
 _SETTINGS = (("disable_ipv6", "0"), ("addr_gen_mode", "1"), ("accept_ra", "0"), ("autoconf", "0"), ("accept_dad", "0"))
 
 
+class TunnelHost:
+    """The host under the tunnel: its interface, its rules, and what may drive it. All of it blocks."""
+
+    def __init__(self, settings: TunnelSettings) -> None:
+        self._interface, self._owner = settings.interface, settings.owner
+        self.fence = Fence(settings.table)
+
+    def index(self) -> int:
+        """Return the interface's number; 0 where it is not there."""
+        return next((index for index, name in socket.if_nameindex() if name == self._interface), 0)
+
+    def find(self) -> rtnetlink.Link | None:
+        return host.find(self._interface)
+
+    def module(self) -> Module:
+        return Module(self._interface)
+
+    def program(self) -> Program:
+        return Program(self._interface)
+
+    def mark(self) -> None:
+        """Write on the interface whose it is."""
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_alias(self._interface, self._owner))
+
+    def lift(self) -> None:
+        """The kernel's own takes its port now."""
+        name = self._interface
+        for setting, value in _SETTINGS:
+            try:
+                sysctl.write(f"net/ipv6/conf/{name}/{setting}", value)
+            except FileNotFoundError as error:
+                if setting == "disable_ipv6":
+                    raise Unavailable(
+                        f"encrypted networks need IPv6 between hosts, inside of what is encrypted, and "
+                        f"{socket.gethostname()} has none: start its kernel without ipv6.disable=1"
+                    ) from error
+        with NetlinkSocket() as netlink:
+            netlink.execute(rtnetlink.set_up(name))
+
+    def number(self, own: str, mtu: int) -> None:
+        """Let the interface have this address and no other."""
+        index, address = self.index(), ip_interface(f"{own}/{_PREFIX}")
+        with NetlinkSocket() as netlink:
+            there = map(rtaddresses.parse_address, netlink.dump(rtaddresses.list_addresses(6)))
+            others = [one.interface for one in there if one.index == index and one.interface != address]
+            netlink.execute(
+                *(rtaddresses.delete_address(index, one) for one in others),
+                rtnetlink.set_mtu(self._interface, mtu),
+                rtaddresses.add_address(index, address),
+            )
+
+    def remove(self) -> None:
+        """Remove the interface, if it is ours."""
+        host.remove(self._interface, self._owner)
+
+
 class WireguardTunnel:
     """Changes follow one another: the caller sees to that. What blocks is done in threads, and to its end: a caller who
     is cancelled meanwhile hears of it afterwards, so that nothing goes on beside the next change."""
 
-    def __init__(self, settings: TunnelSettings, ended: Callable[[], None] = lambda: None) -> None:
-        """`ended` hears that the program that carries it has ended, though it was not told to."""
+    def __init__(
+        self, settings: TunnelSettings, ended: Callable[[], None] = lambda: None, under: TunnelHost | None = None
+    ) -> None:
+        """`ended` hears that the program that carries it has ended, though it was not told to. `under` is this host
+        unless said otherwise."""
         self._settings = settings
         self._ended = ended
-        self.fence = Fence(settings.table)
+        self._host = under or TunnelHost(settings)
+        self.fence = self._host.fence
         self._device: Device | None = None
         self._key = b""
         self._applied: tuple[Mesh, int] | None = None
@@ -81,7 +142,7 @@ class WireguardTunnel:
 
     def _is_there(self) -> bool:
         alive = self._device is not None and (self._device.pidfd < 0 or not process.has_ended(self._device.pidfd))
-        return alive and _index(self.interface) > 0
+        return alive and self._host.index() > 0
 
     async def _open(self) -> None:
         await self._let_go()
@@ -119,12 +180,12 @@ class WireguardTunnel:
         device: Device | None = None
         try:
             device = self._make()
-            self._mark()
+            self._host.mark()
             state = device.read()
             key = state.key or self._key or _new_key()
             if change := difference(state, key, self._settings.port, state.parties.values()):
                 device.write(change)
-            self._lift()
+            self._host.lift()
         except (OSError, HuskError) as error:
             self._discard(device)
             if isinstance(error, HuskError):
@@ -138,36 +199,32 @@ class WireguardTunnel:
         return device, key
 
     def _make(self) -> Device:
-        name, found = self.interface, host.find(self.interface)
+        name, found = self.interface, self._host.find()
         if _is_foreign(found, self._settings.owner):
             raise Unavailable(
                 f"{socket.gethostname()} has an interface {name}, which is what the daemon's own for encrypted networks"
                 f" is called, and somebody else made it: remove it there, or rename it (ip link set {name} name OTHER)"
             )
         if found is None or found.kind == "wireguard":
-            module = Module(name)
+            module = self._host.module()
             if module.start():
                 return module
-        program = Program(name)
+        program = self._host.program()
         program.start()
         return program
 
     def _discard(self, device: Device | None) -> None:
         """Remove what was begun, so that nothing is left behind."""
         with suppress(OSError, HuskError):
-            found = host.find(self.interface)
+            found = self._host.find()
             if found is not None and not _is_foreign(found, self._settings.owner):
-                self._mark()
+                self._host.mark()
             self._remove(device)
-
-    def _mark(self) -> None:
-        with NetlinkSocket() as netlink:
-            netlink.execute(rtnetlink.set_alias(self.interface, self._settings.owner))
 
     def _configure(self, mesh: Mesh, underlay_mtu: int) -> None:
         assert self._device is not None, "it was opened"
         try:
-            self._number(mesh.own, max(_LEAST_MTU, underlay_mtu))
+            self._host.number(mesh.own, max(_LEAST_MTU, underlay_mtu))
             self.fence.put(self.interface, mesh.own, mesh.vxlan_port)
             state = self._device.read()
             if change := difference(state, self._key, self._settings.port, mesh.parties):
@@ -175,60 +232,30 @@ class WireguardTunnel:
         except OSError as error:
             raise SystemFault(f"WireGuard, for encrypted networks, cannot be told of other hosts: {error}") from error
 
-    def _lift(self) -> None:
-        """The kernel's own takes its port now."""
-        name = self.interface
-        for setting, value in _SETTINGS:
-            try:
-                sysctl.write(f"net/ipv6/conf/{name}/{setting}", value)
-            except FileNotFoundError as error:
-                if setting == "disable_ipv6":
-                    raise Unavailable(
-                        f"encrypted networks need IPv6 between hosts, inside of what is encrypted, and "
-                        f"{socket.gethostname()} has none: start its kernel without ipv6.disable=1"
-                    ) from error
-        with NetlinkSocket() as netlink:
-            netlink.execute(rtnetlink.set_up(name))
-
-    def _number(self, own: str, mtu: int) -> None:
-        index, address = _index(self.interface), ip_interface(f"{own}/{_PREFIX}")
-        with NetlinkSocket() as netlink:
-            there = map(rtaddresses.parse_address, netlink.dump(rtaddresses.list_addresses(6)))
-            others = [one.interface for one in there if one.index == index and one.interface != address]
-            netlink.execute(
-                *(rtaddresses.delete_address(index, one) for one in others),
-                rtnetlink.set_mtu(self.interface, mtu),
-                rtaddresses.add_address(index, address),
-            )
-
     def _remove(self, device: Device | None) -> None:
         if device is not None:
             device.end()
-        elif not _is_foreign(host.find(self.interface), self._settings.owner):
-            Program(self.interface).end()
-        host.remove(self.interface, self._settings.owner)
+        elif not _is_foreign(self._host.find(), self._settings.owner):
+            self._host.program().end()
+        self._host.remove()
         self.fence.remove()
 
 
-def remove_left(settings: TunnelSettings) -> None:
+def remove_left(settings: TunnelSettings, under: TunnelHost | None = None) -> None:
     """Remove what a daemon that was killed has left of its device, rules and socket too, though the interface may be
     gone. Blocks."""
-    if not _is_foreign(host.find(settings.interface), settings.owner):
-        Program(settings.interface).end()
-    if (link := host.find(settings.interface)) is not None and host.is_unmarked(link):
-        with NetlinkSocket() as netlink:
-            netlink.execute(rtnetlink.set_alias(settings.interface, settings.owner))
-    host.remove(settings.interface, settings.owner)
-    Fence(settings.table).remove()
+    under = under or TunnelHost(settings)
+    if not _is_foreign(under.find(), settings.owner):
+        under.program().end()
+    if (link := under.find()) is not None and host.is_unmarked(link):
+        under.mark()
+    under.remove()
+    under.fence.remove()
 
 
 def _is_foreign(link: rtnetlink.Link | None, owner: str) -> bool:
     """Return True if it is somebody else's: then nothing is done with it, nor with a program that drives it."""
     return link is not None and link.alias != owner and not host.is_unmarked(link)
-
-
-def _index(interface: str) -> int:
-    return next((index for index, name in socket.if_nameindex() if name == interface), 0)
 
 
 def _new_key() -> bytes:

@@ -2,50 +2,44 @@
 
 import pytest
 
-from husk.network.wireguard import fence as module
 from husk.network.wireguard.fence import Fence
+from tests.support.rules import FakeRules
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    done: list[str] = []
-
-    class Double:
-        def run(self, commands: str) -> str:
-            done.append(commands)
-            return ""
-
-    monkeypatch.setattr(module, "Nftables", Double)
-    monkeypatch.setattr("husk.network.integrity.look", lambda table, commands: {"ip6": commands})
-    return done
+def kernel() -> FakeRules:
+    return FakeRules("husk-wg")
 
 
-def test_nothing_is_missing_where_nothing_is_needed(run: list[str]) -> None:
-    fence = Fence("husk-wg")
+def fence_of(kernel: FakeRules) -> Fence:
+    return Fence(kernel.table, kernel.run, kernel.shape)
+
+
+def test_nothing_is_missing_where_nothing_is_needed(kernel: FakeRules) -> None:
+    fence = fence_of(kernel)
     fence.apply()
-    assert fence.intact() and run == [] and fence.table == "husk-wg"
+    assert fence.intact() and kernel.ran == [] and fence.table == "husk-wg"
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_what_somebody_removed_is_written_again(run: list[str], monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
-    monkeypatch.setattr("husk.network.integrity.same", lambda *_: there)
-    fence = Fence("husk-wg")
+def test_what_somebody_removed_is_written_again(kernel: FakeRules, there: bool) -> None:
+    fence = fence_of(kernel)
     fence.put("wg-husk", "fe80::1", 4789)
+    if not there:
+        kernel.lose()
     assert fence.intact() is there
     fence.apply()
-    assert run[0] == run[1] and "wg-husk" in run[0]
+    ran = kernel.ran
+    assert fence.intact() and ran[0] == ran[1] and "wg-husk" in ran[0]
     fence.remove()
-    assert fence.intact() and run[2].endswith("delete table ip6 husk-wg\n")
+    assert fence.intact() and ran[2].endswith("delete table ip6 husk-wg\n")
     fence.apply()
-    assert len(run) == 3
+    assert len(ran) == 3
 
 
-def test_what_cannot_be_looked_at_is_not_missing(run: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> bool:
-        raise OSError(105, "No buffer space available")
-
-    monkeypatch.setattr("husk.network.integrity.same", refused)
-    fence = Fence("husk-wg")
+def test_what_cannot_be_looked_at_is_not_missing(kernel: FakeRules) -> None:
+    fence = fence_of(kernel)
     fence.put("wg-husk", "fe80::1", 4789)
+    kernel.fails = OSError(105, "No buffer space available")
     with pytest.raises(OSError, match="No buffer space"):
         fence.intact()

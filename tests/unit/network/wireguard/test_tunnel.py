@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
 from husk.kernel.rtnetlink import Link
-from husk.network import host
 from husk.network.settings import TunnelSettings
-from husk.network.wireguard import fence, program, rules
-from husk.network.wireguard import tunnel as module
+from husk.network.wireguard import rules
+from husk.network.wireguard.fence import Fence
 from husk.network.wireguard.parties import DeviceChange, DeviceState, Mesh, Party
-from husk.network.wireguard.tunnel import WireguardTunnel, remove_left
+from husk.network.wireguard.program import Program, ProgramHost
+from husk.network.wireguard.tunnel import TunnelHost, WireguardTunnel, remove_left
+from tests.support.rules import FakeRules
 
 SETTINGS = TunnelSettings("wg-test", "husk", "husk-wg", 51820)
 ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
@@ -25,6 +27,7 @@ ONE = Party(b"1" * 32, "fe80::1", "192.0.2.1", 51820)
 
 class FakeDevice:
     pidfd = -1
+    start: Callable[[], bool]
 
     def __init__(self, state: DeviceState) -> None:
         self.state = state
@@ -49,34 +52,75 @@ class FakeDevice:
         self.ended = True
 
 
-class Room:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+class Room(TunnelHost):
+    """A host where the interface is made of a device that is a double, and whose `link` somebody else may have made."""
+
+    def __init__(self) -> None:
         self.device = FakeDevice(DeviceState())
         self.there = True
+        self.link: Link | None = None
+        # Where the socket of a program is that no longer runs.
+        self.sockets: Path | None = None
         self.removed: list[str] = []
-        self.ran: list[str] = []
-        monkeypatch.setattr(WireguardTunnel, "_make", lambda _: self.device)
-        monkeypatch.setattr(WireguardTunnel, "_mark", lambda _: None)
-        monkeypatch.setattr(WireguardTunnel, "_lift", lambda *_: None)
-        monkeypatch.setattr(WireguardTunnel, "_number", lambda *_: None)
-        monkeypatch.setattr(module, "_index", lambda _: int(self.there))
-        monkeypatch.setattr(fence, "Nftables", lambda: self)
-        monkeypatch.setattr("husk.network.integrity.look", lambda *_: {})
-        monkeypatch.setattr(host, "find", lambda _: None)
-        monkeypatch.setattr(host, "remove", lambda interface, owner: self.removed.append(interface))
+        self.marked = 0
+        self.began: list[str] = []
+        self.rules = FakeRules(SETTINGS.table)
+        self.fence = Fence(SETTINGS.table, self.rules.run, self.rules.shape)
+        # What a change waits for in its thread, and what it tells of itself.
+        self.may_go, self.begun, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.may_go.set()
 
-    def run(self, commands: str) -> str:
-        self.ran.append(commands)
-        return ""
+    def tunnel(self) -> WireguardTunnel:
+        return WireguardTunnel(SETTINGS, under=self)
+
+    def index(self) -> int:
+        return int(self.there)
+
+    def find(self) -> Link | None:
+        return self.link
+
+    def module(self) -> Any:
+        return self._driver("module")
+
+    def program(self) -> Any:
+        if self.sockets is not None:
+            return Program("wg-test", ProgramHost(sockets=self.sockets, running=lambda _: []))
+        return self._driver("program")
+
+    def _driver(self, kind: str) -> "FakeDevice":
+        self.device.start = lambda: self._start(kind)
+        return self.device
+
+    def _start(self, kind: str) -> bool:
+        self.began.append(kind)
+        return True
+
+    def mark(self) -> None:
+        self._wait()
+        self.marked += 1
+
+    def lift(self) -> None: ...
+
+    def number(self, own: str, mtu: int) -> None:
+        self._wait()
+
+    def remove(self) -> None:
+        self._wait()
+        self.removed.append("wg-test")
+
+    def _wait(self) -> None:
+        self.begun.set()
+        assert self.may_go.wait(10)
+        self.ended.set()
 
 
 @pytest.fixture
-def room(monkeypatch: pytest.MonkeyPatch) -> Room:
-    return Room(monkeypatch)
+def room() -> Room:
+    return Room()
 
 
 async def test_a_new_device_gets_a_new_key(room):
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     assert tunnel.public is None
     await tunnel.open()
     await tunnel.open()
@@ -89,11 +133,11 @@ async def test_a_new_device_gets_a_new_key(room):
 
 
 async def test_one_that_a_former_daemon_left_keeps_its_key(room):
-    first = WireguardTunnel(SETTINGS)
+    first = room.tunnel()
     await first.apply(Mesh("fe80::9", (ONE,)), 1440)
     await first.let_go()
     room.device.told.clear()
-    second = WireguardTunnel(SETTINGS)
+    second = room.tunnel()
     await second.open()
     public = second.public
     await second.apply(Mesh("fe80::9", (ONE,)), 1440)
@@ -101,7 +145,7 @@ async def test_one_that_a_former_daemon_left_keeps_its_key(room):
 
 
 async def test_a_program_that_ended_gets_the_same_key_again(room):
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     public = tunnel.public
     room.device, room.there = FakeDevice(DeviceState()), False
@@ -110,14 +154,14 @@ async def test_a_program_that_ended_gets_the_same_key_again(room):
 
 
 async def test_what_is_known_is_told_once(room):
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     for parties in ((ONE,), (ONE,), ()):
         await tunnel.apply(Mesh("fe80::9", parties), 1440)
     assert room.device.told[1:] == [DeviceChange(parties=(ONE,)), DeviceChange(gone=(ONE.key,))]
 
 
 async def test_what_could_not_be_told_is_not_taken_for_told(room):
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     both = (ONE, Party(b"2" * 32, "fe80::2", "192.0.2.2", 51820))
     await tunnel.apply(Mesh("fe80::9", (ONE,)), 1440)
     room.device.fails = OSError(errno.EIO, "no")
@@ -132,41 +176,33 @@ async def test_what_could_not_be_told_is_not_taken_for_told(room):
     assert list(room.device.state.parties) == [ONE.key]
 
 
-@pytest.mark.parametrize("step", ["_start", "_configure", "_remove"])
-async def test_who_is_cancelled_leaves_nothing_that_goes_on(room: Any, monkeypatch: Any, step: str) -> None:
-    tunnel = WireguardTunnel(SETTINGS)
+@pytest.mark.parametrize("step", ["open", "apply", "remove"])
+async def test_who_is_cancelled_leaves_nothing_that_goes_on(room: Room, step: str) -> None:
+    tunnel = room.tunnel()
     mesh = Mesh("fe80::9", (ONE,))
-    works = {"_start": tunnel.open, "_configure": lambda: tunnel.apply(mesh, 1440), "_remove": tunnel.remove}
-    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
-    real = getattr(tunnel, step)
-
-    def slow(*given: Any) -> Any:
-        begun.set()
-        assert may_end.wait(10)
-        ended.set()
-        return real(*given)
-
-    if step != "_start":
+    works = {"open": tunnel.open, "apply": lambda: tunnel.apply(mesh, 1440), "remove": tunnel.remove}
+    if step != "open":
         await tunnel.open()
-    monkeypatch.setattr(tunnel, step, slow)
+    for event in (room.begun, room.ended, room.may_go):
+        event.clear()
     tasks = Tasks()
     work = tasks.spawn(works[step](), "change", awaited=True)
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(room.begun.wait, 10)
     work.cancel()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not work.done(), "its thread goes on"
-    may_end.set()
+    room.may_go.set()
     await asyncio.wait([work])
-    assert work.cancelled() and ended.is_set()
+    assert work.cancelled() and room.ended.is_set()
     # What was done is known: the device is watched, and can be ended.
-    assert (tunnel.public is None) is (step == "_remove")
+    assert (tunnel.public is None) is (step == "remove")
     await tunnel.remove()
     assert room.device.ended
 
 
 async def test_one_that_is_removed_forgets_its_key(room):
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     await tunnel.open()
     before, old = tunnel.public, room.device
     await tunnel.remove()
@@ -176,16 +212,13 @@ async def test_one_that_is_removed_forgets_its_key(room):
     assert tunnel.public != before
 
 
-async def test_rules_and_socket_go_though_the_interface_is_gone(
-    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(program, "_SOCKETS", tmp_path)
-    room.there = False
-    for remove in (WireguardTunnel(SETTINGS).remove, partial(asyncio.to_thread, remove_left, SETTINGS)):
+async def test_rules_and_socket_go_though_the_interface_is_gone(room: Room, tmp_path: Path) -> None:
+    room.sockets, room.there = tmp_path, False
+    for remove in (room.tunnel().remove, partial(asyncio.to_thread, remove_left, SETTINGS, room)):
         (tmp_path / "wg-test.sock").touch()
-        room.ran.clear()
+        room.rules.ran.clear()
         await remove()
-        assert room.ran == [rules.removal("husk-wg")] and not list(tmp_path.iterdir())
+        assert room.rules.ran == [rules.removal("husk-wg")] and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -194,7 +227,7 @@ async def test_rules_and_socket_go_though_the_interface_is_gone(
 )
 async def test_what_cannot_be_had_leaves_nothing(room: Any, error: int, kind: type[Exception], words: str) -> None:
     room.device.fails = OSError(error, "no")
-    tunnel = WireguardTunnel(SETTINGS)
+    tunnel = room.tunnel()
     with pytest.raises(kind, match=words):
         await tunnel.open()
     assert room.device.ended and room.removed == ["wg-test"] and tunnel.public is None
@@ -208,40 +241,18 @@ async def test_what_cannot_be_had_leaves_nothing(room: Any, error: int, kind: ty
         Link(7, "wg-test", "tun", 0, False, 1500, "another daemon's"),
     ],
 )
-async def test_somebody_elses_interface_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, link: Link) -> None:
-    def never(*given: object) -> None:
-        raise AssertionError("it is not ours")
-
-    monkeypatch.setattr(host, "find", lambda _: link)
-    monkeypatch.setattr(host, "remove", lambda *_: None)  # it looks for the mark itself
-    monkeypatch.setattr(fence, "Nftables", FakeRules)
-    monkeypatch.setattr(WireguardTunnel, "_mark", never)
-    monkeypatch.setattr(module, "Module", never)
-    monkeypatch.setattr(module, "Program", never)
-    tunnel = WireguardTunnel(SETTINGS)
+async def test_somebody_elses_interface_is_left_as_it_is(room: Room, link: Link) -> None:
+    room.link = link
+    tunnel = room.tunnel()
     with pytest.raises(Unavailable, match=r"has an interface wg-test, .* somebody else made it"):
         await tunnel.open()
     assert tunnel.public is None
     await tunnel.remove()
-    await asyncio.to_thread(remove_left, SETTINGS)
+    await asyncio.to_thread(remove_left, SETTINGS, room)
+    assert room.began == [] and room.marked == 0 and not room.device.ended
 
 
-def test_one_that_a_killed_daemon_could_not_mark_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = Link(7, "wg-test", "tun", 0, False, 1500, "")
-    begun: list[str] = []
-
-    class Started:
-        def __init__(self, interface: str) -> None:
-            self.interface = interface
-
-        def start(self) -> None:
-            begun.append(self.interface)
-
-    monkeypatch.setattr(host, "find", lambda _: link)
-    monkeypatch.setattr(module, "Program", Started)
-    assert isinstance(WireguardTunnel(SETTINGS)._make(), Started) and begun == ["wg-test"]
-
-
-class FakeRules:
-    def run(self, commands: str) -> str:
-        return ""
+async def test_one_that_a_killed_daemon_could_not_mark_is_taken(room: Room) -> None:
+    room.link = Link(7, "wg-test", "tun", 0, False, 1500, "")
+    await room.tunnel().open()
+    assert room.began == ["program"] and room.marked == 1
