@@ -7,7 +7,12 @@ from pathlib import Path
 class NoMounts:
     """In place of `husk.storage.secrets.memory`."""
 
+    def __init__(self) -> None:
+        self.fails: OSError | None = None
+
     def make(self, place: Path) -> None:
+        if self.fails is not None:
+            raise self.fails
         place.mkdir(parents=True, exist_ok=True)
 
     def drop(self, place: Path) -> None:

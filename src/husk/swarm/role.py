@@ -16,6 +16,7 @@ from husk.swarm.ca.identity import Identity
 from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.manager.role import ManagerRole
 from husk.swarm.membership import joining
+from husk.swarm.membership.joining import ENTRANCE, SwarmEntrance
 from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.node import Node
 from husk.swarm.model.settings import JoinSettings
@@ -38,7 +39,12 @@ class NodeRole:
         node: NodeParts,
         manager: ManagerParts,
         manager_role: ManagerRole,
+        entrance: SwarmEntrance = ENTRANCE,
+        again: float = AGAIN,
     ) -> None:
+        """`entrance` asks the managers of a swarm; after `again` seconds a change that failed is tried again."""
+        self._entrance = entrance
+        self._again = again
         self.manager_role = manager_role
         self.changing = manager_role.changing
         manager_role.demoted.subscribe(self.demoted)
@@ -111,7 +117,7 @@ class NodeRole:
             await self._store.refresh("swarm", KEY)
             self._cluster.check_token(wish.token)
         await self._cluster.look_around()
-        joined = await joining.join(wish, self._cluster.description())
+        joined = await self._entrance.join(wish, self._cluster.description())
         if joined.holder.role == "manager":
             await self._join_as_manager(wish, joined)
             return
@@ -138,7 +144,7 @@ class NodeRole:
                 self.worker = None
             await self._certificates.forget()
             await self._cluster.part()
-            await joining.withdraw(joined)
+            await self._entrance.withdraw(joined)
 
         await self._finishing.to_its_end(undone(), "swarm: undo a join")
 
@@ -179,7 +185,7 @@ class NodeRole:
                 return
             except (HuskError, OSError) as error:
                 log.warning("this node cannot have its new role yet: %s", error)
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(self._again)
 
     async def _rise(self) -> None:
         if (was := self._cluster.worker) is None or (worker := self.worker) is None:
@@ -233,7 +239,8 @@ class NodeRole:
             endpoints = [read_endpoint(manager.addr, MANAGER_PORT) for manager in others if manager is not None]
             # A daemon that dies before the new place is written down leaves a manager with all that it has, and one
             # that dies after that leaves a worker which takes this at its start.
-            await self._certificates.prepare("worker", await self._renewed(endpoints))
+            identity = await self._entrance.renew(endpoints, await self._certificates.kept())
+            await self._certificates.prepare("worker", identity)
             # Whom we heard, ourselves too, stays alive until another manager hears them.
             await self._workers.close()
             await self._listener.close()
@@ -261,10 +268,6 @@ class NodeRole:
         await self.manager_role.stay()
         log.info("this node stays a manager of its swarm")
         return True
-
-    async def _renewed(self, endpoints: list[HostPort]) -> Identity:
-        """A certificate for what this node is now, from another manager."""
-        return await joining.renewed(endpoints, await self._certificates.kept())
 
     def _worker_place(self, node: Node, endpoints: list[HostPort]) -> Membership:
         return Membership(

@@ -7,13 +7,14 @@ import pytest
 
 from husk.storage.state.store import StateStore
 from husk.swarm.model.placement import NodeFacts
+from tests.support.full_store import FullStore
 from tests.unit.swarm.swarm_room import SwarmRoom
 from tests.unit.swarm.world import GIB, World
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[StateStore]:
-    state = StateStore.open(tmp_path / "state.db")
+def state(tmp_path: Path) -> Iterator[FullStore]:
+    state = FullStore.open(tmp_path / "state.db")
     yield state
     state.close()
 

@@ -1,6 +1,7 @@
 """A swarm on doubles of its networks and containers: what it declares is real and in a store of its own."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,7 +10,7 @@ from unittest.mock import Mock
 import msgspec
 from msgspec.structs import replace
 
-from husk.config import Config
+from husk.config import ETCD_PORTS, ClusterStoreConfig, Config
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Event, Events
@@ -18,8 +19,10 @@ from husk.engine.networks.balancing import VirtualService
 from husk.engine.networks.service import Networks
 from husk.errors import HuskError, NotFound
 from husk.network.balance import BalancedPort
+from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from husk.swarm.backup.backups import Backups
+from husk.swarm.ca.identity import Identity
 from husk.swarm.control import SwarmControl
 from husk.swarm.logs.broker import LogBroker
 from husk.swarm.logs.parts import build_logs
@@ -29,8 +32,11 @@ from husk.swarm.manager.parts import build_manager
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
+from husk.swarm.membership.joining import SwarmEntrance
+from husk.swarm.membership.moving import OpenStore
 from husk.swarm.membership.parts import build_membership
-from husk.swarm.model.node import Machine
+from husk.swarm.model.clocks import CLOCK, Clock
+from husk.swarm.model.node import Machine, NodeDescription
 from husk.swarm.model.services import (
     ContainerSpec,
     EndpointSpec,
@@ -44,21 +50,27 @@ from husk.swarm.model.services import (
     TaskSpec,
     TaskStatus,
 )
-from husk.swarm.model.settings import SwarmSpec
+from husk.swarm.model.settings import JoinSettings, SwarmSpec
 from husk.swarm.model.swarm import Membership
 from husk.swarm.network.parts import build_network
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.node.agent import Agent
+from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.parts import build_node
 from husk.swarm.node.runner import TaskRunner
 from husk.swarm.node.worker import WorkerRole
+from husk.swarm.port.enter import ManagerSecrets
+from husk.swarm.port.join import JoinResult
 from husk.swarm.port.log_messages import Asked
-from husk.swarm.role import NodeRole
+from husk.swarm.role import AGAIN, NodeRole
+from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.parts import build_state
+from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.surroundings import SwarmSurroundings
 from husk.text.endpoints import HostPort as Endpoint_
 from tests.support.but import but
 from tests.support.memory import NoMounts
+from tests.support.own_etcd import FakeEtcd, FakeMember
 from tests.unit.engine.records import container
 
 
@@ -225,6 +237,17 @@ class FakeWorker:
         self.told.append("close")
 
 
+class WatchedCredentials(PullCredentials):
+    """`meanwhile` is what happens while those of a service are kept, before its record is written."""
+
+    meanwhile: Callable[[Service], Awaitable[None]] | None = None
+
+    async def keep(self, service: Service, credentials: Credentials | None) -> Service:
+        if self.meanwhile is not None:
+            await self.meanwhile(service)
+        return await super().keep(service, credentials)
+
+
 class FakeBroker:
     """Reads what it is given, of any node."""
 
@@ -245,35 +268,85 @@ class FakeBroker:
             raise self.fails
 
 
+class FakeEntrance(SwarmEntrance):
+    """Managers of a swarm that let in whom `admit` does, over no wire."""
+
+    def __init__(self) -> None:
+        self.admit: Callable[[JoinSettings, NodeDescription], Awaitable[JoinResult]] | None = None
+        self.secrets: ManagerSecrets | None = None
+        # What those who become managers wait for.
+        self.may_enter, self.entered = asyncio.Event(), asyncio.Event()
+        self.may_enter.set()
+        # Who was withdrawn, and what they wait for.
+        self.withdrawn: list[JoinResult] = []
+        self.may_withdraw, self.withdrawing = asyncio.Event(), asyncio.Event()
+        self.may_withdraw.set()
+        # The certificate that they give to one that is another one now.
+        self.renewal: Identity | None = None
+
+    async def join(self, wish: JoinSettings, description: NodeDescription) -> JoinResult:
+        if self.admit is None:
+            return await super().join(wish, description)
+        return await self.admit(wish, description)
+
+    async def withdraw(self, joined: JoinResult) -> None:
+        self.withdrawn.append(joined)
+        self.withdrawing.set()
+        await self.may_withdraw.wait()
+
+    async def renew(self, endpoints: list[Endpoint_], identity: Identity) -> Identity:
+        assert self.renewal is not None, "there is another manager"
+        return self.renewal
+
+    async def enter(self, managers: object, identity: Identity, request: bytes) -> ManagerSecrets:
+        self.entered.set()
+        await self.may_enter.wait()
+        assert self.secrets is not None, "there are other managers"
+        return self.secrets
+
+
 class SwarmRoom:
     """The parts of a swarm as a daemon builds them, on doubles of the core. The loops, the port and what speaks with
     other hosts are doubles too."""
 
-    def __init__(self, directory: Path, state: StateStore, hostname: str = "alpha") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        state: StateStore,
+        hostname: str = "alpha",
+        *,
+        entrance: "FakeEntrance | None" = None,
+        opener: OpenStore | None = None,
+        clock: Clock = CLOCK,
+        again: float = AGAIN,
+        etcd_ports: tuple[int, int] = ETCD_PORTS,
+    ) -> None:
         self.state = state
+        self.etcd, self.memory = FakeEtcd(), NoMounts()
+        self.entrance = entrance or FakeEntrance()
         self.networks, self.containers = FakeNetworks(), FakeContainers()
         self.happened: list[Event] = []
         self.woken = 0
         self.forgotten = 0
         self.removed = 0
         self.remove_fails: HuskError | None = None
-        self.worker_fails: HuskError | None = None
+        self.worker_fails: BaseException | None = None
         self.events = Events()
         self.events.observe(self.happened.append)
         self.listener, self.workers = FakeGateway(), FakeWorkers()
         around = SwarmSurroundings(
-            config=Config(data_root=directory, exec_root=directory / "run"),
+            config=Config(data_root=directory, exec_root=directory / "run", swarm_etcd_ports=etcd_ports),
             state=state,
             events=self.events,
             containers=cast(Containers, self.containers),
             images=Mock(),
             networks=cast(Networks, self.networks),
             machine=Machine(hostname=hostname),
-            memory=NoMounts(),
+            memory=self.memory,
         )
         # Of a swarm's own etcd, too: what it would have is in this store.
         records = build_state(around, None)
-        membership = build_membership(around, records)
+        membership = build_membership(around, records, self.etcd, clock)
         network = build_network(around, records, membership)
         logs = build_logs(around, records, membership)
         node = build_node(around, records, membership, network)
@@ -284,7 +357,9 @@ class SwarmRoom:
         network = network._replace(sharing=Mock(NetworkSharing))
         self.broker = cast(LogBroker, FakeBroker())
         logs = logs._replace(tasks=TaskLogs(around.containers, self.cluster, self.store, self.broker))
+        self.credentials = WatchedCredentials(records.sealer)
         node = node._replace(
+            credentials=self.credentials,
             agent=Mock(Agent),
             runner=cast(TaskRunner, SimpleNamespace(forget_all=self._forget_all, remove_all=self._remove_tasks)),
             make_worker=self._worker,
@@ -294,12 +369,21 @@ class SwarmRoom:
             workers=cast(Workers, self.workers),
             listener=cast(ClusterListener, self.listener),
         )
-        manager_role = ManagerRole(records, membership, network, node, manager)
-        self.node_role = NodeRole(records, membership, node, manager, manager_role)
+        manager_role = ManagerRole(records, membership, network, node, manager, self.entrance, opener or self._open_own)
+        self.node_role = NodeRole(records, membership, node, manager, manager_role, self.entrance, again)
         self.backups = Backups(around, records, membership, manager, self.node_role)
         self.services = SwarmControl(
             around, records, membership, network, logs, node, manager, self.node_role, self.backups
         )
+
+    def _open_own(self, where: ClusterStoreConfig) -> ClusterStore:
+        """What a shared store would have is in this host's own."""
+        return SqliteStore(self.state)
+
+    async def begin_etcd(self) -> FakeMember:
+        """Let this manager have a member of an etcd of the swarm's own; return that."""
+        await self.cluster.note_store(await self.etcd_membership.begin(), {})
+        return self.etcd.made[-1]
 
     async def _worker(self, membership: Membership, promoted: Callable[[], None]) -> WorkerRole:
         if self.worker_fails is not None:

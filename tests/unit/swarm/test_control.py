@@ -5,20 +5,18 @@ import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from husk.engine.logs.records import LogQuery
 from husk.engine.model.filters import Filters
-from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
+from husk.errors import Conflict, DiskFault, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
 from husk.swarm.manager.ca_server import CAServer
-from husk.swarm.membership import joining
 from husk.swarm.model.node import Node, NodeDescription
 from husk.swarm.model.services import (
     ConfigReference,
@@ -44,13 +42,12 @@ from husk.swarm.spec.declared import FIRST_PORT, LAST_PORT
 from husk.swarm.state.records import SwarmRecords
 from husk.text.endpoints import HostPort
 from tests.support.but import but
+from tests.support.full_store import FullStore
 from tests.unit.swarm.state.test_records import news
-from tests.unit.swarm.swarm_room import SwarmRoom, port, spec, task
+from tests.unit.swarm.swarm_room import FakeEntrance, SwarmRoom, port, spec, task
 
 
-async def test_a_host_works_for_others_until_it_leaves(
-    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_host_works_for_others_until_it_leaves(room: SwarmRoom, tmp_path: Path) -> None:
     """The manager's office admits, over no wire."""
     ca_server = CAServer(
         room.store, room.cluster, room.certificates, lambda node: None, room.node_role.manager_role.several
@@ -66,27 +63,24 @@ async def test_a_host_works_for_others_until_it_leaves(
             Identity(reply.roots, reply.certificate, key), issued.holder, issued, (HostPort("192.0.2.1", 2377),)
         )
 
-    monkeypatch.setattr(joining, "join", admitted)
-    with closing(StateStore.open(tmp_path / "other.db")) as state:
+    entrance = FakeEntrance()
+    entrance.admit = admitted
+    with closing(FullStore.open(tmp_path / "other.db")) as state:
         wish = JoinSettings(["192.0.2.1"], "token", "0.0.0.0")
         (tmp_path / "other").mkdir()
-        other = SwarmRoom(tmp_path / "other", state, "beta")
+        other = SwarmRoom(tmp_path / "other", state, "beta", entrance=entrance)
         with pytest.raises(Unavailable, match="already part of a swarm"):
             await room.services.node_role.join(wish)
-        withdrawn: list[JoinResult] = []
-
-        async def withdraw(joined: JoinResult) -> None:
-            withdrawn.append(joined)
-
-        monkeypatch.setattr(joining, "withdraw", withdraw)
-        with monkeypatch.context() as patched, pytest.raises(OSError, match="disk is full"):
-            patched.setattr(other.cluster, "enrol", Mock(side_effect=OSError("the disk is full")))
+        state.full = True
+        with pytest.raises(DiskFault, match="no space left"):
             await other.services.node_role.join(wish)
-        assert len(withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
-        with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError):
-            patched.setattr(other.cluster, "enrol", Mock(side_effect=asyncio.CancelledError))
+        assert len(entrance.withdrawn) == 1 and not other.cluster.node_id and not list((tmp_path / "other").iterdir())
+        state.full, other.worker_fails = False, asyncio.CancelledError()
+        with pytest.raises(asyncio.CancelledError):
             await other.services.node_role.join(wish)
-        assert len(withdrawn) == 2 and not list((tmp_path / "other").iterdir()), "a client that leaves leaves nothing"
+        assert len(entrance.withdrawn) == 2, "a client that leaves"
+        assert not list((tmp_path / "other").iterdir()), "and it leaves nothing"
+        other.worker_fails = None
         await other.services.node_role.join(wish)
         for ask in (other.services.listing, other.nodes.listing):
             with pytest.raises(Unavailable, match="Worker nodes can't be used to view or modify cluster state"):
@@ -282,17 +276,16 @@ async def test_a_name_and_a_port_that_are_heard_of_while_a_service_is_made_are_t
     other = SwarmRecords(room.store.store)
     other.take_in(await news(room.store.store))
     other.shared = True
-    keep, theirs = room.services._credentials.keep, list[str]()
+    theirs = list[str]()
 
-    async def meanwhile(service: Service, credentials: Credentials | None) -> Service:
+    async def meanwhile(service: Service) -> None:
         if service.spec.name not in theirs:
             theirs.append(service.spec.name)
             own = Service(id=f"other-{service.spec.name}", version=0, created_at="", updated_at="", spec=spec("web"))
             await other.save(but(own, ports=[port(8080)]), alone="service")
             room.store.take_in(await news(room.store.store))
-        return await keep(service, credentials)
 
-    room.services._credentials.keep = meanwhile  # type: ignore[method-assign]
+    room.credentials.meanwhile = meanwhile
     with pytest.raises(Conflict, match="already exists"):
         await made(room, spec())
     room.store.services.clear()
@@ -313,18 +306,16 @@ async def test_what_a_service_relies_on_does_not_go_while_it_is_made(room: Swarm
     room.networks.add("lan")
     wanted = spec("web", *(["lan"] if what == "network" else []), task_template=TaskSpec(container_spec=container))
     former = await made(room, spec()) if change else None
-    keep = room.services._credentials.keep
 
-    async def slowly(service: Service, credentials: Credentials | None) -> Service:
+    async def meanwhile(service: Service) -> None:
         if what == "network":
             room.networks.records.pop("lan")
         else:
             await (room.services.secrets if what == "secret" else room.services.configs).remove(
                 "word" if what == "secret" else "conf"
             )
-        return await keep(service, credentials)
 
-    room.services._credentials.keep = slowly  # type: ignore[method-assign]
+    room.credentials.meanwhile = meanwhile
     with pytest.raises(HuskError, match="not found"):
         await (changed(room, former, wanted) if former is not None else made(room, wanted))
     assert list(room.store.services.values()) == ([former] if former is not None else [])
@@ -449,7 +440,7 @@ async def test_a_daemon_that_died_while_it_left_goes_on_leaving(
 
 async def test_a_manager_says_what_it_cannot_do(room: SwarmRoom) -> None:
     assert room.services.trouble == ""
-    room.etcd_membership._member = Mock(trouble="no room")
+    (await room.begin_etcd()).trouble = "no room"
     assert "is started again: no room" in room.services.trouble
     room.cluster.port_trouble = "the port is taken"
     assert room.services.trouble == "the port is taken"

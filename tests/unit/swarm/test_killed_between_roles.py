@@ -10,17 +10,15 @@ import pytest
 
 from husk.errors import SystemFault, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.ca import authority
 from husk.swarm.ca.identity import Identity
 from husk.swarm.manager import role as manager_role
 from husk.swarm.membership import joining
 from husk.swarm.model.swarm import Membership
 from husk.swarm.port.enter import ManagerSecrets
+from husk.text.endpoints import HostPort
 from tests.unit.swarm.manager.test_role import FakeShared, placed, with_member
 from tests.unit.swarm.swarm_room import SwarmRoom
-from tests.unit.swarm.test_role import demote, renews
-
-MEMBERS_KEY, _ = authority.new_request()
+from tests.unit.swarm.test_role import changed, demote, renews
 
 
 class Killed(BaseException):
@@ -32,11 +30,13 @@ class Steps:
 
     def __init__(self, last: int, begun: Callable[[], bool] = lambda: True) -> None:
         self.left, self.begun = last, begun
+        self.killed = False
 
     def take(self) -> None:
         if self.begun():
             self.left -= 1
             if self.left < 0:
+                self.killed = True
                 raise Killed
 
     def watch(self, monkeypatch: pytest.MonkeyPatch, room: SwarmRoom) -> None:
@@ -76,16 +76,14 @@ async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_work
             if unlock_key:
                 room.sealer.adopt(room.sealer.key(), unlock_key)
             sealed = room.sealer.seal(b"a secret", "of the swarm")
+            await with_member(room)
+            await demote(room)
             with monkeypatch.context() as patch:
-                await with_member(room, patch)
-                await demote(room, patch)
                 steps = Steps(moment)
                 steps.watch(patch, room)
-                try:
-                    await room.node_role._step_down()
-                    done = True
-                except Killed:
-                    pass
+                room.node_role.demoted()
+                await changed(room)
+                done = not steps.killed
             after = SwarmRoom(home, state)
             await after.certificates.go_on()
             await after.services.open()
@@ -95,9 +93,9 @@ async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_work
                 assert joining.is_managers(await after.certificates.kept())
                 assert after.sealer.unseal(sealed, "of the swarm") == b"a secret"
                 assert not list(home.glob("swarm.worker.*"))
-                with monkeypatch.context() as patch:
-                    renews(after, patch)
-                    await after.node_role._step_down()
+                renews(after)
+                after.node_role.demoted()
+                await changed(after)
                 ends.append("manager")
             else:
                 ends.append("worker")
@@ -109,22 +107,6 @@ async def test_a_daemon_that_dies_while_it_steps_down_leaves_a_manager_or_a_work
             await after.services.close()
         moment += 1
     assert ends == sorted(ends) and len(set(ends)) == 2 and len(ends) > 20
-
-
-class FakeMembers:
-    """Those of other managers, who take in whoever comes."""
-
-    async def add(self, peer: object) -> dict[str, object]:
-        return {"m": "192.0.2.7:2380"}
-
-    async def promote(self, peer: object) -> None:
-        """It votes."""
-
-    async def listing(self) -> list[object]:
-        return []
-
-    async def close(self) -> None:
-        """Nobody is asked any more."""
 
 
 async def works(home: Path, state: StateStore) -> tuple[Identity, bytes, bytes]:
@@ -145,7 +127,9 @@ async def works(home: Path, state: StateStore) -> tuple[Identity, bytes, bytes]:
 def promote(
     room: SwarmRoom, identity: Identity, keys: tuple[bytes, bytes], own: bool, fails: str, patch: pytest.MonkeyPatch
 ) -> list[str]:
-    """Another manager lets it in, with the swarm's `own` etcd or one that exists. What has failed, when it has."""
+    """Another manager lets it in, with the swarm's `own` etcd or one that exists. What has failed, when it has.
+
+    What would go on beside it in loops does not begin: each step that is taken is one of the promotion."""
     failed = list[str]()
 
     def may_fail(step: str) -> None:
@@ -153,17 +137,10 @@ def promote(
             failed.append(step)
             raise Unavailable(f"it fails to {step}")
 
-    ca_server, etcd_membership = room.node_role.manager_role, room.etcd_membership
     room.node_role.worker.identity = identity  # type: ignore[union-attr, misc]
-
-    async def enter(*_: object) -> tuple[ManagerSecrets, bytes]:
-        return ManagerSecrets(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",)), MEMBERS_KEY
-
-    async def members(endpoints: object) -> FakeMembers:
-        return FakeMembers()
-
-    async def run(member: object) -> None:
-        may_fail("run")
+    room.entrance.secrets = ManagerSecrets(*keys, "192.0.2.1", b"root", b"certificate", ("192.0.2.7:2379",))
+    room.etcd.others = {"m": HostPort("192.0.2.7", 2380)}
+    room.etcd.on_ready = lambda: may_fail("run")
 
     async def follow(*_: object) -> FakeShared:
         assert room.sealer.key() == keys[0]
@@ -174,13 +151,10 @@ def promote(
         assert room.cluster.active and not room.cluster.locked and room.sealer.key() == keys[0]
         may_fail("start")
 
-    patch.setattr(ca_server, "enter", enter)
-    patch.setattr(ca_server, "started", started)
+    patch.setattr(room.node_role.manager_role, "started", started)
     patch.setattr(manager_role, "follow", follow)
-    patch.setattr(etcd_membership, "_members", members)
-    patch.setattr(etcd_membership, "_run", run)
     if not own:
-        ca_server.shared = FakeShared()  # type: ignore[assignment]
+        room.node_role.manager_role.shared = FakeShared()  # type: ignore[assignment]
     return failed
 
 
@@ -209,20 +183,18 @@ async def test_a_daemon_that_dies_while_it_is_promoted_leaves_a_worker_or_a_mana
         shutil.copytree(tmp_path / "first", home)
         shutil.copy(tmp_path / "first.db", tmp_path / f"{moment}.db")
         with closing(StateStore.open(tmp_path / f"{moment}.db")) as state:
-            room = SwarmRoom(home, state)
+            room = SwarmRoom(home, state, again=3600.0)
             await room.services.open()
             with monkeypatch.context() as patch:
                 failed = promote(room, identity, (key, unlock_key), own, fails, patch)
-                Steps(moment, lambda: bool(failed) == bool(fails)).watch(patch, room)  # noqa: B023
-                try:
-                    await room.node_role._rise()
-                    done = True
-                except Unavailable:
-                    done = True
-                    assert room.node_role.worker is not None and room.cluster.worker is not None
-                    assert await room.certificates.kept() == identity and room.sealer.key() != key
-                except Killed:
-                    pass
+                steps = Steps(moment, lambda: bool(failed) == bool(fails))  # noqa: B023
+                steps.watch(patch, room)
+                room.node_role.promoted()
+                await changed(room)
+                done = not steps.killed
+            if done and fails:
+                assert room.node_role.worker is not None and room.cluster.worker is not None
+                assert await room.certificates.kept() == identity and room.sealer.key() != key
             after = SwarmRoom(home, state)
             ends.append(placed(state).role)
             await after.certificates.go_on()
@@ -235,7 +207,8 @@ async def test_a_daemon_that_dies_while_it_is_promoted_leaves_a_worker_or_a_mana
                 assert {path.name for path in home.iterdir()} == {"swarm.key", "swarm.node"}
                 with monkeypatch.context() as patch:
                     promote(after, identity, (key, unlock_key), own, "", patch)
-                    await after.node_role._rise()
+                    after.node_role.promoted()
+                    await changed(after)
             elif unlock_key:
                 assert after.cluster.locked and after.sealer.unlock(unlock_key)
             assert after.cluster.active and not after.cluster.locked

@@ -19,13 +19,15 @@ from husk.swarm.ca.identity import Identity
 from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.manager.upkeep import ManagerUpkeep
 from husk.swarm.membership.etcd_membership import GIVEN_STORE
-from husk.swarm.membership.moving import everything, follow, move
+from husk.swarm.membership.joining import ENTRANCE, SwarmEntrance
+from husk.swarm.membership.moving import OpenStore, everything, follow, move
 from husk.swarm.membership.parts import MembershipParts
 from husk.swarm.model.node import Node, manager_at
 from husk.swarm.model.swarm import Membership
 from husk.swarm.network.parts import NetworkParts
 from husk.swarm.node.parts import NodeParts
 from husk.swarm.signals import Signal
+from husk.swarm.state.open_store import open_store
 from husk.swarm.state.parts import StateParts
 from husk.swarm.state.shared import Shared
 from husk.swarm.state.sqlite import SqliteStore
@@ -47,7 +49,12 @@ class ManagerRole:
         network: NetworkParts,
         node: NodeParts,
         manager: ManagerParts,
+        entrance: SwarmEntrance = ENTRANCE,
+        opener: OpenStore = open_store,
     ) -> None:
+        """`entrance` asks other managers, `opener` opens the store that they share."""
+        self._entrance = entrance
+        self._opener = opener
         self._store = state.records
         self._sealer = state.sealer
         self._host = state.host
@@ -112,7 +119,7 @@ class ManagerRole:
     ) -> tuple["port.enter.ManagerSecrets", bytes]:
         """Get from the managers what they share, and the key of the certificate for etcd that is among it."""
         key, request = await asyncio.to_thread(ca.authority.new_request)
-        entered = await port.enter.enter(managers, identity, request)
+        entered = await self._entrance.enter(managers, identity, request)
         if self.shared is None:
             if not entered.members:
                 raise Unavailable(GIVEN_STORE)
@@ -165,7 +172,7 @@ class ManagerRole:
             where = await self.etcd_membership.join(node, entered, key)
             # Before there are records that they open.
             await self._take_keys(entered)
-            return await follow(self._store, where, self._sharing.switched)
+            return await follow(self._store, where, self._sharing.switched, self._opener)
         except BaseException:
             undone = self.etcd_membership.withdraw(entered.members, noted)
             await self._finishing.to_its_end(undone, "swarm: undo a member of etcd")
@@ -202,7 +209,7 @@ class ManagerRole:
                 await self._finishing.to_its_end(self._move(where, others), "swarm: records for several managers")
 
     async def _move(self, where: ClusterStoreConfig, others: dict[str, str] | None) -> None:
-        self.shared = await move(self._store, self._cluster, where, others, self._sharing.switched)
+        self.shared = await move(self._store, self._cluster, where, others, self._sharing.switched, self._opener)
         # Who lives is written there from now on.
         await self._workers.close()
         self._workers.expect()

@@ -28,9 +28,11 @@ class ManagerUpkeep:
         etcd_membership: EtcdMembership,
         demoted: Callable[[], None],
         trust: Callable[[], None],
+        pause: float = PAUSE,
     ) -> None:
         """`demoted` hears that the swarm wants this node to be a worker; more than once, while it does. `trust` hears
         that another manager may have begun to replace the swarm's root, or come further with it."""
+        self._pause = pause
         self._trust = trust
         self._signed: object = None
         self._store = store
@@ -70,7 +72,7 @@ class ManagerUpkeep:
                 known = isinstance(error, HuskError | OSError)
                 told = "this manager could not follow the swarm, and tries again: %s"
                 log.warning(told, error, exc_info=None if known else error)
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self._pause)
                 self.wake()
 
     async def look(self) -> None:

@@ -54,6 +54,41 @@ GIVEN_STORE = (
 )
 
 
+class EtcdDriver:
+    """etcd as this host runs it and asks it: members of its own, and calls to those of any host."""
+
+    def find_program(self) -> None:
+        """Unavailable where this host has no etcd. Blocks."""
+        etcd.member.find_program()
+
+    def check_free(self, places: Iterable[HostPort]) -> None:
+        """Unavailable where another program has one of these. Blocks."""
+        etcd.member.check_free(places)
+
+    def make(self, settings: "etcd.member.MemberSettings", ended: Callable[[], None]) -> "etcd.member.Member":
+        """Make a member of this host, which does not run yet."""
+        return etcd.member.Member(settings, ended=ended)
+
+    def wipe(self, directory: Path) -> None:
+        """Remove what a member has on the disk. Blocks."""
+        etcd.member.wipe(directory)
+
+    def open(self, endpoints: list[HostPort], certificates: CertificateFiles) -> "etcd.members.Members":
+        """Return the members that etcd has, asked at these addresses. Blocks."""
+        return etcd.members.Members.open(endpoints, certificates)
+
+    async def answers(self, endpoint: HostPort, certificates: CertificateFiles) -> bool:
+        """Tell if the member at an address takes part now."""
+        return await etcd.members.answers(endpoint, certificates, ANSWER)
+
+    async def relieve(self, endpoints: list[HostPort], certificates: CertificateFiles) -> None:
+        """Give a full etcd room."""
+        await etcd.relief.relieve(endpoints, await asyncio.to_thread(tls_context, certificates))
+
+
+ETCD = EtcdDriver()
+
+
 class EtcdMembership:
     def __init__(
         self,
@@ -64,8 +99,10 @@ class EtcdMembership:
         key: MemberKey,
         clock: Clock = CLOCK,
         ports: tuple[int, int] = ETCD_PORTS,
+        driver: EtcdDriver = ETCD,
     ) -> None:
         """`ports` are those that a member of this host begins with, for clients and for other members."""
+        self._driver = driver
         self._key = key
         # The member's key is sealed: it is started when the swarm has been unlocked.
         self._sealed = False
@@ -209,7 +246,7 @@ class EtcdMembership:
 
     async def begin(self) -> ClusterStoreConfig:
         """Start the first member; the store that it is. The caller moves the records there, or calls `drop`."""
-        await asyncio.to_thread(etcd.member.find_program)
+        await asyncio.to_thread(self._driver.find_program)
         host = self._cluster.node.status.addr
         await self.check(host)
         swarm, node = await self._cluster.with_store_root(), self._cluster.node
@@ -234,7 +271,7 @@ class EtcdMembership:
         """Drop what a former try left; Unavailable where another program has a port that a member here needs."""
         # Whatever a former try has left is in nobody's way.
         await self.drop()
-        await asyncio.to_thread(etcd.member.check_free, [HostPort(host, port) for port in self._new_ports])
+        await asyncio.to_thread(self._driver.check_free, [HostPort(host, port) for port in self._new_ports])
 
     def note_port(self, node: Node) -> Node:
         """Return the record of this host's node with the port where managers find the member."""
@@ -316,7 +353,7 @@ class EtcdMembership:
         """Tell if the member at an address takes part now."""
         if endpoint is None:
             return False
-        return await etcd.members.answers(endpoint, CertificateFiles(*self._files), ANSWER)
+        return await self._driver.answers(endpoint, CertificateFiles(*self._files))
 
     async def withdraw(self, members: Iterable[str], noted: Callable[[], Awaitable[None]]) -> None:
         """Undo what `join` has done, at those members too. `noted` writes down that this host has no member: at first,
@@ -422,8 +459,7 @@ class EtcdMembership:
     async def _relieve(self) -> None:
         log.error("the swarm's etcd is full: what was before is forgotten, and its files written anew")
         try:
-            tls = await asyncio.to_thread(tls_context, CertificateFiles(*self._files))
-            await etcd.relief.relieve(self.endpoints(), tls)
+            await self._driver.relieve(self.endpoints(), CertificateFiles(*self._files))
         except HuskError as error:
             log.error("the swarm's etcd is full, and could not be relieved: %s", error.message)
 
@@ -460,7 +496,7 @@ class EtcdMembership:
             await self._member.restart()
 
     async def _members(self, endpoints: list[HostPort]) -> "etcd.members.Members":
-        return await asyncio.to_thread(etcd.members.Members.open, endpoints, CertificateFiles(*self._files))
+        return await asyncio.to_thread(self._driver.open, endpoints, CertificateFiles(*self._files))
 
     async def _run(self, member: "etcd.member.Member") -> None:
         self._member = member
@@ -470,7 +506,7 @@ class EtcdMembership:
         self._given.start()
 
     def _made(self, node: str, host: str, others: dict[str, HostPort]) -> "etcd.member.Member":
-        return etcd.member.Member(
+        return self._driver.make(
             etcd.member.MemberSettings(
                 name=node,
                 directory=self._directory,
@@ -518,4 +554,4 @@ class EtcdMembership:
     def _wipe(self) -> None:
         self._key.drop()
         if member_files.is_there(self._directory):
-            etcd.member.wipe(self._directory)
+            self._driver.wipe(self._directory)

@@ -39,42 +39,52 @@ def check(wish: JoinSettings) -> tuple[HostPort, ...]:
     return tuple(remotes)
 
 
-async def join(wish: JoinSettings, description: NodeDescription) -> "port.join.JoinResult":
-    """Ask a manager to be let in, as a node that is described so."""
-    remotes = check(wish)
-    await addresses.listening(wish.listen)
-    await load("husk.swarm.port.join")
-    request = port.messages.JoinRequest(
-        token=wish.token,
-        availability=wish.availability.lower(),
-        hostname=description.hostname,
-        address=wish.advertise,
-        data_path_address=wish.data_path,
-        description=encoded(description),
-        port=wish.port,
-    )
-    return await port.join.join(remotes, request)
+class SwarmEntrance:
+    """The managers of a swarm that this host is not in yet, or as something else: what they are asked for."""
+
+    async def join(self, wish: JoinSettings, description: NodeDescription) -> "port.join.JoinResult":
+        """Ask a manager to be let in, as a node that is described so."""
+        remotes = check(wish)
+        await addresses.listening(wish.listen)
+        await load("husk.swarm.port.join")
+        request = port.messages.JoinRequest(
+            token=wish.token,
+            availability=wish.availability.lower(),
+            hostname=description.hostname,
+            address=wish.advertise,
+            data_path_address=wish.data_path,
+            description=encoded(description),
+            port=wish.port,
+        )
+        return await port.join.join(remotes, request)
+
+    async def withdraw(self, joined: "port.join.JoinResult") -> None:
+        """Tell the swarm that a node which has just joined will never work for it, if a manager hears that."""
+        managers = port.managers.Managers(joined.managers, joined.identity)
+        try:
+            with contextlib.suppress(HuskError):
+                await port.dispatch.DispatchCalls(managers).leave(FAREWELL)
+        finally:
+            await managers.close()
+
+    async def renew(self, endpoints: list[HostPort], identity: Identity) -> Identity:
+        """Ask one of these managers for a certificate for what this node is now."""
+        managers, said = port.managers.Managers(endpoints, identity), port.messages
+        try:
+            key, request = await asyncio.to_thread(ca.authority.new_request)
+            reply = await managers.unary(said.RENEW, said.RenewRequest(request=request), said.CertificateReply)
+        finally:
+            await managers.close()
+        return Identity(reply.roots, reply.certificate, key)
+
+    async def enter(
+        self, managers: "port.managers.Managers", identity: Identity, request: bytes
+    ) -> "port.enter.ManagerSecrets":
+        """Ask any manager for what all of them share."""
+        return await port.enter.enter(managers, identity, request)
 
 
-async def withdraw(joined: "port.join.JoinResult") -> None:
-    """Tell the swarm that a node which has just joined will never work for it, if a manager hears that."""
-    managers = port.managers.Managers(joined.managers, joined.identity)
-    try:
-        with contextlib.suppress(HuskError):
-            await port.dispatch.DispatchCalls(managers).leave(FAREWELL)
-    finally:
-        await managers.close()
-
-
-async def renewed(endpoints: list[HostPort], identity: Identity) -> Identity:
-    """A certificate for what this node is now, from one of these managers."""
-    managers, said = port.managers.Managers(endpoints, identity), port.messages
-    try:
-        key, request = await asyncio.to_thread(ca.authority.new_request)
-        reply = await managers.unary(said.RENEW, said.RenewRequest(request=request), said.CertificateReply)
-    finally:
-        await managers.close()
-    return Identity(reply.roots, reply.certificate, key)
+ENTRANCE = SwarmEntrance()
 
 
 def is_managers(identity: Identity) -> bool:

@@ -26,6 +26,7 @@ from husk.text.documents import MalformedDocument
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", ClusterRecord, Put)
+OpenStore = Callable[[ClusterStoreConfig], ClusterStore]
 SWARM = "swarm"
 # Networks that hosts share, and addresses on them, are known by `SharedNetworks` alone.
 KINDS = (*READERS, "overlay", "address")
@@ -37,11 +38,12 @@ async def move(
     where: ClusterStoreConfig,
     others: dict[str, str] | None = None,
     switched: Callable[[News], None] = lambda told: None,
+    opener: OpenStore = open_store.open_store,
 ) -> Shared:
     """Bring a swarm into another store while it runs, and follow that from now on. Raises where it stays as it was.
 
     `others` where the store is the swarm's own etcd, see `Membership`. `switched` is called before there is news."""
-    source, target = records.store, await asyncio.to_thread(open_store.open_store, where)
+    source, target = records.store, await asyncio.to_thread(opener, where)
     try:
         async with records.still():
             await copy(source, target)
@@ -63,9 +65,14 @@ async def move(
     return shared
 
 
-async def follow(records: SwarmRecords, where: ClusterStoreConfig, switched: Callable[[News], None]) -> Shared:
+async def follow(
+    records: SwarmRecords,
+    where: ClusterStoreConfig,
+    switched: Callable[[News], None],
+    opener: OpenStore = open_store.open_store,
+) -> Shared:
     """Use a store that has the records of a swarm already, in place of one that has none. Raises as `move` does."""
-    target = await asyncio.to_thread(open_store.open_store, where)
+    target = await asyncio.to_thread(opener, where)
     try:
         async with records.still():
             there = await everything(target)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.etcd_membership import EtcdMembership
+from husk.swarm.membership.etcd_membership import ETCD, EtcdDriver, EtcdMembership
 from husk.swarm.membership.nodes import Nodes
+from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.state.parts import MEMBER, StateParts
 from husk.swarm.surroundings import SwarmSurroundings
 
@@ -23,7 +24,9 @@ class MembershipParts(NamedTuple):
     nodes: Nodes
 
 
-def build_membership(around: SwarmSurroundings, state: StateParts) -> MembershipParts:
+def build_membership(
+    around: SwarmSurroundings, state: StateParts, etcd: EtcdDriver = ETCD, clock: Clock = CLOCK
+) -> MembershipParts:
     config, records, sealer = around.config, state.records, state.sealer
     labels = dict(label.partition("=")[::2] for label in config.labels)
     cluster = Cluster(around.state, records, sealer, labels, around.machine, around.networks.subnets)
@@ -33,7 +36,9 @@ def build_membership(around: SwarmSurroundings, state: StateParts) -> Membership
         sealer,
         config.data_root / MEMBER,
         key=state.member_key,
+        clock=clock,
         ports=config.swarm_etcd_ports,
+        driver=etcd,
     )
     cluster.opened.subscribe(etcd_membership.unlocked)
     cluster.locking.subscribe(etcd_membership.follow_lock)

@@ -6,7 +6,6 @@ import pytest
 
 from husk.errors import Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.manager import upkeep as upkeep
 from husk.swarm.manager.upkeep import ManagerUpkeep
 from husk.swarm.membership.etcd_membership import EtcdMembership
 from husk.swarm.signals import Signal
@@ -27,6 +26,7 @@ class FakeCouncil:
         self.told: list[str] = []
         self.places: list[str] = ["a"]
         self.fails = 0
+        self.lock_fails: OSError | None = None
 
     def endpoints(self) -> list[str]:
         return self.places
@@ -35,7 +35,8 @@ class FakeCouncil:
         self.told.append(f"know {endpoints}")
 
     async def follow_lock(self) -> None:
-        """Its key is as the swarm wants it."""
+        if self.lock_fails is not None:
+            raise self.lock_fails
 
     async def settle(self) -> None:
         self.told.append("settle")
@@ -65,11 +66,15 @@ async def room(tmp_path: Path, state: StateStore) -> SwarmRoom:
     return made
 
 
-async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
+async def test_members_are_looked_at_when_managers_change(room: SwarmRoom) -> None:
     etcd_membership, demoted = FakeCouncil(), list[str]()
     there = ManagerUpkeep(
-        room.store, room.cluster, cast(EtcdMembership, etcd_membership), lambda: demoted.append("demoted"), nothing
+        room.store,
+        room.cluster,
+        cast(EtcdMembership, etcd_membership),
+        lambda: demoted.append("demoted"),
+        nothing,
+        pause=0.0,
     )
     etcd_membership.fails = 2
     there.start()
@@ -84,10 +89,9 @@ async def test_members_are_looked_at_when_managers_change(room: SwarmRoom, monke
     await there.close()
 
 
-async def test_a_member_that_others_removed_is_brought_back(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
+async def test_a_member_that_others_removed_is_brought_back(room: SwarmRoom) -> None:
     etcd_membership = FakeCouncil()
-    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing)
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing, pause=0.0)
     there.start()
     await until_async(lambda: "tidy" in etcd_membership.told, "the first look")
     etcd_membership.told.clear()
@@ -114,7 +118,6 @@ async def test_a_member_that_was_removed_with_its_manager_stays_away(room: Swarm
 
 
 async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "PAUSE", 0.0)
     faults = iter([OSError(28, "No space left on device"), KeyError("ours")])
 
     async def follow_lock() -> None:
@@ -123,7 +126,7 @@ async def test_a_full_disk_does_not_end_it(room: SwarmRoom, monkeypatch: pytest.
 
     monkeypatch.setattr(room.cluster, "follow_lock", follow_lock)
     etcd_membership = FakeCouncil()
-    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing)
+    there = ManagerUpkeep(room.store, room.cluster, cast(EtcdMembership, etcd_membership), nothing, nothing, pause=0.0)
     there.start()
     await until_async(lambda: "tidy" in etcd_membership.told, "that it goes on")
     await there.close()

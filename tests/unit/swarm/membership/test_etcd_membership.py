@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import pytest
@@ -12,18 +11,19 @@ from husk.errors import InvalidParameter, Unavailable
 from husk.storage.secrets.sealing import Sealer
 from husk.storage.state.store import StateStore
 from husk.swarm.ca import authority
-from husk.swarm.membership.autolock import write_key
+from husk.swarm.membership.autolock import read_key, write_key
 from husk.swarm.membership.etcd_membership import GIVEN_STORE, RELIEF
+from husk.swarm.membership.moving import everything
 from husk.swarm.model.services import SECOND
 from husk.swarm.model.settings import EncryptionConfig, NodeSpec, SwarmSpec
 from husk.swarm.port.enter import ManagerSecrets
+from husk.swarm.state.etcd.certificates import CertificateFiles
 from husk.swarm.state.etcd.members import KnownMember
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import StoreUnavailable
 from husk.text.endpoints import HostPort
 from tests.support.but import but
 from tests.support.clock import FakeClock
-from tests.support.memory import NoMounts
 from tests.support.waiting import until_async
 from tests.unit.swarm.membership.test_nodes import worker
 from tests.unit.swarm.swarm_room import SwarmRoom
@@ -97,8 +97,8 @@ async def test_where_the_members_are(room: SwarmRoom) -> None:
     assert room.etcd_membership.endpoints(but=room.cluster.node_id) == []
 
 
-async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+async def test_without_etcd_nothing_is_begun(room: SwarmRoom, tmp_path: Path) -> None:
+    room.etcd.installed = False
     with pytest.raises(Unavailable, match="several managers need etcd"):
         await room.node_role.manager_role.several()
     assert not room.store.shared and not (tmp_path / "swarm.etcd").exists()
@@ -117,44 +117,37 @@ async def test_what_a_daemon_left_that_died_is_wiped(room: SwarmRoom, tmp_path: 
     await room.etcd_membership.close()
 
 
-async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_told_them(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_others_hear_of_an_unusual_port_though_a_daemon_died_before_it_told_them(room: SwarmRoom) -> None:
     place = room.cluster.membership
     assert place is not None
     await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
-    learner = KnownMember(7, "m", HostPort("192.0.2.1", 23800), learns=True)
-    members = AsyncMock(listing=AsyncMock(return_value=[learner]))
-    monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
+    room.etcd.known = [KnownMember(7, "m", HostPort("192.0.2.1", 23800), learns=True)]
     await room.etcd_membership.settle()
     assert room.etcd_membership.endpoints() == [HostPort("192.0.2.1", 23790)]
-    members.promote.assert_awaited_once_with(HostPort("192.0.2.1", 23800))
-    members.close.assert_awaited_once()
+    assert room.etcd.asked == [("promote", HostPort("192.0.2.1", 23800))] and not room.etcd.opened
 
 
-async def test_a_member_that_the_others_removed_begins_anew(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = room.cluster.membership
-    assert place is not None and not room.etcd_membership.removed
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}, store_ports=(23790, 23800)))
+async def test_a_member_that_the_others_removed_begins_anew(tmp_path: Path, state: StateStore) -> None:
+    room = SwarmRoom(tmp_path, state, etcd_ports=(23790, 23800))
+    await room.init()
+    removed = await room.begin_etcd()
+    assert not room.etcd_membership.removed
     other = worker("w", "beta")
     other.spec.role = "manager"
     await room.store.save(other)
-    removed = room.etcd_membership._member = Mock(removed=True, clear=AsyncMock())
-    members = AsyncMock(add=AsyncMock(return_value={"w": HostPort("192.0.2.9", 2380)}))
-    opened, started = AsyncMock(return_value=members), AsyncMock()
-    monkeypatch.setattr(room.etcd_membership, "_members", opened)
-    monkeypatch.setattr(room.etcd_membership, "_run", started)
+    removed.removed, room.etcd.others = True, {"w": HostPort("192.0.2.9", 2380)}
+    room.etcd.asked_at.clear()
     assert room.etcd_membership.removed
     await room.etcd_membership.bring_back()
-    opened.assert_awaited_once_with([HostPort("192.0.2.9", 2379)])
-    members.add.assert_awaited_once_with(HostPort("192.0.2.1", 23800))
-    members.close.assert_awaited_once()
+    assert room.etcd.asked_at == [[HostPort("192.0.2.9", 2379)]] and not room.etcd.opened
+    assert room.etcd.asked == [("add", HostPort("192.0.2.1", 23800))]
     noted = room.cluster.membership
     assert noted is not None and noted.others == {"w": "192.0.2.9:2380"}
     assert noted.store == "etcd://192.0.2.1:23790,192.0.2.9:2379"
-    removed.clear.assert_awaited_once()
-    [(member,)] = [call.args for call in started.await_args_list]
-    assert member._settings.others == {"w": HostPort("192.0.2.9", 2380)}
+    assert removed.told[-1] == "clear"
+    assert room.etcd.made[-1].told == ["start"] and not room.etcd_membership.removed
+    assert room.etcd.made[-1].settings.others == {"w": HostPort("192.0.2.9", 2380)}
+    await room.etcd_membership.close()
 
 
 def test_what_was_entered_is_all_there() -> None:
@@ -163,34 +156,29 @@ def test_what_was_entered_is_all_there() -> None:
 
 async def test_what_is_wrong_with_this_hosts_member(room: SwarmRoom) -> None:
     assert room.etcd_membership.trouble == ""
-    room.etcd_membership._member = Mock(trouble="it has ended: no space left on device")
+    (await room.begin_etcd()).trouble = "it has ended: no space left on device"
     assert room.etcd_membership.trouble.endswith("is started again: it has ended: no space left on device")
 
 
-async def test_a_full_etcd_is_relieved_once_in_a_while(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[int] = []
-
-    async def relieve(endpoints: object, tls: object) -> bool:
-        done.append(1)
-        raise Unavailable("nobody answers")
-
-    monkeypatch.setattr("husk.swarm.state.etcd.relief.relieve", relieve)
-    monkeypatch.setattr("husk.swarm.membership.etcd_membership.tls_context", lambda files: None)
-    room.etcd_membership._clock = clock = FakeClock(RELIEF)
-    room.etcd_membership._relieve_soon()
-    room.etcd_membership._relieve_soon()
-    await until_async(lambda: done, "that it is tried")
+async def test_a_full_etcd_is_relieved_once_in_a_while(tmp_path: Path, state: StateStore) -> None:
+    clock, store = FakeClock(RELIEF), EtcdStore.shut("etcd://192.0.2.1", "it is another's")
+    room = SwarmRoom(tmp_path, state, clock=clock)
+    await room.init()
+    room.etcd.relieve_fails = Unavailable("nobody answers")
+    room.store.switch(store, await everything(room.store.store))
+    room.etcd_membership.know([HostPort("192.0.2.1", 2379)])
+    store.full()
+    store.full()
+    await until_async(lambda: room.etcd.relieved, "that it is tried")
     clock.wall -= 3600 * SECOND
     clock.at += RELIEF
-    room.etcd_membership._relieve_soon()
-    await until_async(lambda: len(done) == 2, "that it is tried again, though people set the clock back")
+    store.full()
+    await until_async(lambda: room.etcd.relieved == 2, "that it is tried again, though people set the clock back")
     await room.etcd_membership.close()
-    assert done == [1, 1]
+    await store.close()
 
 
-async def spared(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], *, demoted: str, learning: tuple[int, ...] = (4,)
-) -> bool:
+async def spared(room: SwarmRoom, down: set[str], *, demoted: str, learning: tuple[int, ...] = (4,)) -> bool:
     """Tell if one of three managers may be demoted while the members at these addresses do not answer."""
     place = room.cluster.membership
     assert place is not None
@@ -199,14 +187,10 @@ async def spared(
         node = worker(f"m{number}", f"host{number}")
         address = f"192.0.2.{number}"
         await room.store.save(but(node, spec=NodeSpec(role="manager"), status__addr=address))
-    peers = [KnownMember(n, f"m{n}", HostPort(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)]
-    members = AsyncMock(listing=AsyncMock(return_value=peers))
-    monkeypatch.setattr(room.etcd_membership, "_members", AsyncMock(return_value=members))
-
-    async def answers(endpoint: HostPort, *_: object) -> bool:
-        return endpoint.host not in down
-
-    monkeypatch.setattr("husk.swarm.state.etcd.members.answers", answers)
+    room.etcd.known = [
+        KnownMember(n, f"m{n}", HostPort(f"192.0.2.{n}", 2380), learns=n in learning) for n in (1, 2, 3, 4)
+    ]
+    room.etcd.down = down
     node = next(node for node in room.store.nodes.values() if node.status.addr == demoted)
     try:
         await room.etcd_membership.spare(node)
@@ -226,77 +210,65 @@ async def spared(
     ],
 )
 async def test_a_manager_goes_only_where_the_others_have_a_majority_without_it(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, down: set[str], demoted: str, may: bool
+    room: SwarmRoom, down: set[str], demoted: str, may: bool
 ) -> None:
-    assert await spared(room, monkeypatch, down, demoted=demoted) == may
+    assert await spared(room, down, demoted=demoted) == may
 
 
-async def test_members_that_are_on_their_way_out_count_for_nobody(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_members_that_are_on_their_way_out_count_for_nobody(room: SwarmRoom) -> None:
     """Of four, one is down, and one is demoted: with a second one demoted, the down one would be half of the rest."""
     going = but(worker("m4", "host4"), spec=NodeSpec(role="worker"), status__addr="192.0.2.4")
     await room.store.save(going)
-    assert not await spared(room, monkeypatch, {"192.0.2.3"}, demoted="192.0.2.2", learning=())
+    assert not await spared(room, {"192.0.2.3"}, demoted="192.0.2.2", learning=())
 
 
 @pytest.mark.parametrize("forced", [True, False])
 async def test_a_member_that_the_others_keep_goes_on_unless_its_host_is_forced_to_go(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, forced: bool
+    room: SwarmRoom, forced: bool
 ) -> None:
-    place = room.cluster.membership
-    assert place is not None
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
+    member = await room.begin_etcd()
     await room.store.save(but(worker("m2", "host2"), spec=NodeSpec(role="manager"), status__addr="192.0.2.2"))
-    there = room.etcd_membership._member = Mock(expect_end=AsyncMock(), go_on=AsyncMock())
-    monkeypatch.setattr(room.etcd_membership, "_remove", AsyncMock(side_effect=InvalidParameter("unhealthy cluster")))
+    room.etcd.known = [KnownMember(1, "m1", HostPort("192.0.2.1", 2380), learns=False)]
+    room.etcd.remove_fails = InvalidParameter("unhealthy cluster")
     if forced:
         await room.etcd_membership.depart(forced=True)
-        there.go_on.assert_not_awaited()
+        assert member.told == ["start", "expect end"]
     else:
         with pytest.raises(InvalidParameter, match="unhealthy"):
             await room.etcd_membership.depart()
-        there.go_on.assert_awaited_once()
+        assert member.told == ["start", "expect end", "go on"]
+    await room.etcd_membership.close()
 
 
 async def test_the_key_of_the_member_is_on_the_disk_as_the_swarm_wants_it(room: SwarmRoom, tmp_path: Path) -> None:
-    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
-    assert place is not None
+    key = tmp_path / "swarm.etcd" / "member.key"
     await room.etcd_membership.follow_lock()
-    key.parent.mkdir()
-    key.write_bytes(b"the key")
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.etcd_membership._member = Mock(stop=AsyncMock())
+    await room.begin_etcd()
+    content = key.read_bytes()
     for autolock in (True, False):
         spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=autolock))
         version = room.cluster.swarm.version
         await room.cluster.update(spec, version, worker_token=False, manager_token=False, unlock_key=False)
         await room.etcd_membership.follow_lock()
-        assert key.is_symlink() is autolock and key.read_bytes() == b"the key"
+        assert key.is_symlink() is autolock and key.read_bytes() == content
     await room.etcd_membership.drop()
 
 
 async def test_a_locked_manager_makes_no_new_cluster_though_its_member_runs(room: SwarmRoom) -> None:
     """After a start of the daemon alone: others would be none of the swarm any more by somebody without the key."""
-    place = room.cluster.membership
-    assert place is not None
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.etcd_membership._member = Mock(start_alone=AsyncMock())
+    member = await room.begin_etcd()
     room.sealer.locked = True
     with pytest.raises(Unavailable, match="needs to be unlocked"):
         await room.node_role.manager_role.start_over()
-    room.etcd_membership._member.start_alone.assert_not_awaited()
+    assert member.told == ["start"]
+    await room.etcd_membership.close()
 
 
 async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, key = room.cluster.membership, tmp_path / "swarm.etcd" / "member.key"
-    assert place is not None
-    key.parent.mkdir()
-    key.write_bytes(b"the key")
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.etcd_membership._member = Mock(stop=AsyncMock(), trouble="")
+    key = tmp_path / "swarm.etcd" / "member.key"
+    await room.begin_etcd()
     seen = list[bool]()
     keep_locked = room.sealer.keep_locked
 
@@ -315,59 +287,63 @@ async def test_the_members_key_is_sealed_before_the_key_that_seals_it_goes(
     assert seen == [True]
     await autolock(False)
     assert not key.is_symlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(NoMounts, "make", Mock(side_effect=OSError(1, "Operation not permitted")))
-        await autolock(True)
-        assert room.etcd_membership.trouble == (
-            "the key of this manager's member of etcd is not sealed, and may be in the clear on the disk: "
-            "[Errno 1] Operation not permitted"
-        )
+    room.memory.fails = OSError(1, "Operation not permitted")
+    await autolock(True)
+    assert room.etcd_membership.trouble == (
+        "the key of this manager's member of etcd is not sealed, and may be in the clear on the disk: "
+        "[Errno 1] Operation not permitted"
+    )
+    room.memory.fails = None
     await room.etcd_membership.follow_lock()
     assert key.is_symlink() and not room.etcd_membership.trouble
     await room.etcd_membership.drop()
 
 
+class ShownStore(EtcdStore):
+    """etcd that is asked for nothing; how often it was shown another certificate."""
+
+    shown = 0
+
+    async def renew(self, certificates: CertificateFiles) -> None:
+        self.shown += 1
+
+
 async def test_a_sealed_member_is_started_when_the_swarm_is_unlocked(
-    room: SwarmRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    room: SwarmRoom, tmp_path: Path, state: StateStore
 ) -> None:
-    place, directory = room.cluster.membership, tmp_path / "swarm.etcd"
-    assert place is not None
-    directory.mkdir()
-    (directory / "member.key").write_bytes(b"the key")
-    room.etcd_membership._key.keep(True)
-    await room.cluster.enrol(msgspec.structs.replace(place, others={}))
-    room.sealer.lock(b"u" * 32)
-    room.sealer.keep_locked()
-    room.sealer.close()
-    shutil.rmtree(tmp_path / "run")
-    made = Mock(start=AsyncMock(), stop=AsyncMock(), let_go=AsyncMock(), removed=False, trouble="")
-    monkeypatch.setattr(room.etcd_membership, "_made", lambda *_: made)
-    monkeypatch.setattr(room.etcd_membership, "_certificate", Mock(look=AsyncMock(), close=AsyncMock()))
-    prepare = Mock()
-    monkeypatch.setattr(room.etcd_membership, "_given", Mock(close=AsyncMock(), prepare=prepare))
-    await room.etcd_membership.open()
-    made.start.assert_not_awaited()
-    assert not room.etcd_membership.runs
+    directory = tmp_path / "swarm.etcd"
+    await room.begin_etcd()
+    content = (directory / "member.key").read_bytes()
+    spec = SwarmSpec(encryption_config=EncryptionConfig(auto_lock_managers=True))
+    await room.cluster.update(
+        spec, room.cluster.swarm.version, worker_token=False, manager_token=False, unlock_key=False
+    )
+    unlock_key = read_key(await room.cluster.unlock_key())
+    await room.etcd_membership.close()
+    shutil.rmtree(tmp_path / "run")  # the host begins anew
+    after = SwarmRoom(tmp_path, state)
+    there, store = await everything(after.store.store), ShownStore.shut("etcd://192.0.2.1", "it is locked")
+    after.store.switch(store, there)
+    await after.cluster.open()
+    await after.etcd_membership.open()
+    assert not after.etcd.made and not after.etcd_membership.runs
     with pytest.raises(Unavailable, match="needs to be unlocked"):
-        await room.etcd_membership.start_alone()
-    with pytest.raises(Unavailable):
-        room.etcd_membership._key.keep(False)
-    assert room.sealer.unlock(b"u" * 32)
-    renewed = AsyncMock()
-    monkeypatch.setattr(room.etcd_membership, "_renewed", renewed)
-    prepare.side_effect = OSError(28, "No space left on device")
+        await after.etcd_membership.start_alone()
+    assert after.sealer.unlock(unlock_key)
+    after.etcd.make_fails = OSError(28, "No space left on device")
     with pytest.raises(OSError, match="No space"):
-        await room.etcd_membership.unlocked()
-    prepare.side_effect = None
-    await room.etcd_membership.unlocked()
-    await room.etcd_membership.unlocked()
-    made.start.assert_awaited_once()
-    assert renewed.await_count == 2, "the daemon shows its certificate, too"
-    assert room.etcd_membership.runs and (directory / "member.key").read_bytes() == b"the key"
-    await room.etcd_membership.drop()
+        await after.etcd_membership.unlocked()
+    after.etcd.make_fails = None
+    await after.etcd_membership.unlocked()
+    await after.etcd_membership.unlocked()
+    assert [member.told for member in after.etcd.made] == [["start"]]
+    assert store.shown == 2, "the daemon shows its certificate, too"
+    assert after.etcd_membership.runs and (directory / "member.key").read_bytes() == content
+    await after.etcd_membership.drop()
     assert not directory.exists() and not (tmp_path / "run" / "swarm.etcd").exists()
-    await room.etcd_membership.unlocked()
-    made.start.assert_awaited_once()
+    await after.etcd_membership.unlocked()
+    assert len(after.etcd.made) == 1
+    await store.close()
 
 
 async def test_a_store_that_cannot_be_asked_before_the_swarm_is_unlocked() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from husk.errors import InvalidParameter, Unavailable
-from husk.swarm.membership.joining import check, join
+from husk.swarm.membership.joining import ENTRANCE, check
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.settings import JoinSettings
 from husk.text.endpoints import HostPort
@@ -34,9 +34,9 @@ def test_what_cannot_be(wish: JoinSettings, said: str) -> None:
 
 async def test_where_nobody_can_listen() -> None:
     with pytest.raises(InvalidParameter, match="listen address must be"):
-        await join(GOOD._replace(listen="no-such-interface"), NodeDescription(hostname="beta"))
+        await ENTRANCE.join(GOOD._replace(listen="no-such-interface"), NodeDescription(hostname="beta"))
 
 
 async def test_a_manager_that_is_not_there() -> None:
     with pytest.raises(Unavailable, match="connection refused"):
-        await join(GOOD._replace(remotes=[f"127.0.0.1:{free_port()}"]), NodeDescription(hostname="beta"))
+        await ENTRANCE.join(GOOD._replace(remotes=[f"127.0.0.1:{free_port()}"]), NodeDescription(hostname="beta"))

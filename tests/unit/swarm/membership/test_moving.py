@@ -16,12 +16,12 @@ from husk.swarm.membership.moving import copy, drop, everything
 from husk.swarm.model.services import ClusterObject, Service, ServiceSpec, Task
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import Swarm
-from husk.swarm.state import open_store
 from husk.swarm.state.parts import store_of
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Put
 from tests.support.but import but
+from tests.support.full_store import FullStore
 from tests.support.waiting import until_async
 from tests.unit.swarm.swarm_room import SwarmRoom, task
 
@@ -111,19 +111,18 @@ async def test_a_crash_at_any_step_of_the_copy_starts_over(records: SwarmRecords
 
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_move_that_dies_has_the_one_store_or_the_other(
-    tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch, after: bool
+    tmp_path: Path, state: StateStore, target: Fragile, after: bool
 ) -> None:
     where = ClusterStoreConfig("etcd://192.0.2.1", (Path("/ca"), Path("/cert"), Path("/key")))
-    monkeypatch.setattr(open_store, "open_store", lambda config: target)
     target.after = after
-    room = SwarmRoom(tmp_path, state)
+    room = SwarmRoom(tmp_path, state, opener=lambda where: target)
     await room.init()
     await room.store.save(service("web"))
     step = 0
     while store_of(state) is None:
         step += 1
         target.left = step
-        again = SwarmRoom(tmp_path, state)
+        again = SwarmRoom(tmp_path, state, opener=lambda where: target)
         assert again.cluster.active and set(again.store.services) == {"web"}, "SQLite is the store until it is not"
         with contextlib.suppress(SystemFault):
             await again.services.node_role.manager_role.move_to(where)
@@ -140,8 +139,7 @@ async def test_a_move_that_dies_has_the_one_store_or_the_other(
 async def test_copies_that_cannot_be_dropped_do_not_undo_a_move(
     tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_store, "open_store", lambda config: target)
-    room = SwarmRoom(tmp_path, state)
+    room = SwarmRoom(tmp_path, state, opener=lambda where: target)
     await room.init()
     commit = SqliteStore.commit
 
@@ -158,21 +156,13 @@ async def test_copies_that_cannot_be_dropped_do_not_undo_a_move(
     await room.services.close()
 
 
-async def test_what_cannot_be_written_down_is_not_moved(
-    tmp_path: Path, state: StateStore, target: Fragile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(open_store, "open_store", lambda config: target)
-    room = SwarmRoom(tmp_path, state)
+async def test_what_cannot_be_written_down_is_not_moved(tmp_path: Path, state: FullStore, target: Fragile) -> None:
+    room = SwarmRoom(tmp_path, state, opener=lambda where: target)
     await room.init()
-
-    async def full(*_: object, **__: object) -> None:
-        raise DiskFault("no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(state, "commit", full)
-        patch.setattr(target, "commit", super(Fragile, target).commit)
-        with pytest.raises(DiskFault):
-            await room.services.node_role.manager_role.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    state.full = True
+    with pytest.raises(DiskFault):
+        await room.services.node_role.manager_role.move_to(ClusterStoreConfig("etcd://192.0.2.1"))
+    state.full = False
     assert store_of(state) is None and not room.store.shared and room.store.leadership.leading
     await room.store.save(service("web"))
     assert "web" in state.load("service")

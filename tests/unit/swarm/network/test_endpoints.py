@@ -45,13 +45,11 @@ async def test_an_address_stays_over_a_change_and_goes_back_when_nobody_needs_it
 async def test_the_address_of_a_service_that_is_about_to_be_saved_is_not_given_to_another(room: SwarmRoom) -> None:
     """The reconciler settles whenever a task changes, also between an address taken and the record that names it."""
     room.networks.add("lan")
-    keep = room.services._credentials.keep
 
-    async def slow(service: Service, credentials: Credentials | None) -> Service:
+    async def meanwhile(service: Service) -> None:
         await room.endpoints.settle()
-        return await keep(service, credentials)
 
-    room.services._credentials.keep = slow  # type: ignore[method-assign]
+    room.credentials.meanwhile = meanwhile
     wanted = [room.services.create(spec(name, "lan"), Credentials(username=name)) for name in ("one", "two")]
     made = await asyncio.gather(*wanted)
     assert room.networks.find("lan").service_addresses == ["10.1.0.100", "10.1.0.101"]
