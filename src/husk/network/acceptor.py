@@ -33,9 +33,9 @@ class Quota:
         self._sum = 0
 
     @classmethod
-    def share(cls, part: int, most: int, each_part: int) -> "Quota":
+    def share(cls, part: int, most: int, each_part: int, open_files: Callable[[], int] = limits.open_files) -> "Quota":
         """One `part`-th of the descriptors of this process, at most so many; to each one `each_part`-th of that."""
-        in_all = min(most, max(limits.open_files() // part, each_part))
+        in_all = min(most, max(open_files() // part, each_part))
         return cls(max(in_all // each_part, 2), in_all)
 
     def take(self, who: Hashable, count: int = 1) -> bool:
@@ -53,9 +53,9 @@ class Quota:
             del self._held[who]
 
 
-def reserved(descriptor: int) -> bool:
+def reserved(descriptor: int, open_files: Callable[[], int] = limits.open_files) -> bool:
     """Return True if a new descriptor is one of the last, which are kept for the operator."""
-    most = limits.open_files()
+    most = open_files()
     return descriptor >= most - max(_LEAST_RESERVED, most // _RESERVED_PART)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
@@ -106,12 +107,12 @@ def send(lease: Lease) -> None:
     namespaces.run_inside(Path(lease.sandbox_path), speak)
 
 
-async def repeat(lease: Lease, times: int, interval: float) -> None:
+async def repeat(lease: Lease, times: int, interval: float, say: Callable[[Lease], None] = send) -> None:
     """Say it several times, with so many seconds between; to nobody when the sandbox is gone."""
     for number in range(times):
         await asyncio.sleep(interval if number else delay(lease))
         try:
-            await asyncio.to_thread(send, lease)
+            await asyncio.to_thread(say, lease)
         except (HuskError, OSError) as error:
             log.debug("endpoint %s is not announced any more: %s", lease.host_interface, error)
             return

@@ -12,6 +12,7 @@ import errno
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_interface
+from pathlib import Path
 from typing import Self, TypeGuard
 
 from husk.aio.tasks import Tasks
@@ -32,12 +33,54 @@ log = logging.getLogger(__name__)
 _CROWD = 100
 
 
+class BridgeHost:
+    """The host under the driver: its bridge, and the sandboxes on it. All but `retire` and `announce` block."""
+
+    def index_of(self, interface: str) -> int:
+        return provision.index_of(interface)
+
+    def build(self, directory: Path, wiring: Wiring) -> Lease:
+        """Make a sandbox that is wired so."""
+        return sandbox.build(directory, wiring)
+
+    def attach(self, sandbox_path: str, wiring: Wiring) -> Lease:
+        """Wire a sandbox that is there."""
+        return sandbox.attach(sandbox_path, wiring)
+
+    def cut_off(self, interface: str, known: Sequence[Lease], connected: Sequence[Lease]) -> None:
+        """Forget endpoints, and remove the interfaces of those that are still connected."""
+        sandbox.cut_off(interface, known, connected)
+
+    def fit(self, leases: Sequence[Lease], mtu: int) -> None:
+        """Let endpoints send no larger packets."""
+        overlay.fit(leases, mtu)
+
+    async def retire(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Let go of sandboxes; return those that linger."""
+        return await retiring.abandon(leases)
+
+    async def announce(self, lease: Lease, times: int, interval: float) -> None:
+        """Tell the network of an endpoint's MAC."""
+        await announcement.repeat(lease, times, interval)
+
+
+HOST = BridgeHost()
+
+
 class BridgeDriver:
     """One bridge of the host, or the parent of other interfaces; its addresses, and the sandboxes connected to it."""
 
     def __init__(
-        self, settings: BridgeSettings, firewall: Firewall, state: host.BridgeState, mended: Callable[[], None]
+        self,
+        settings: BridgeSettings,
+        firewall: Firewall,
+        state: host.BridgeState,
+        mended: Callable[[], None],
+        under: BridgeHost = HOST,
+        crowd: int = _CROWD,
     ) -> None:
+        self._host = under
+        self._most_told = crowd
         self._settings = settings
         self._firewall = firewall
         self._state = state
@@ -174,7 +217,7 @@ class BridgeDriver:
         await self._mend()
         await self._make_room(options)
         wiring = self._wiring(options)
-        making = self._make(wiring, lambda: sandbox.attach(sandbox_path, wiring))
+        making = self._make(wiring, lambda: self._host.attach(sandbox_path, wiring))
         lease = await self._or_else(making, lambda made: self._tasks.spawn(self.detach(made), "take an endpoint back"))
         self._announce(lease)
         return lease
@@ -239,11 +282,11 @@ class BridgeDriver:
             for known in self._allocator.leases.values():
                 self._acquaintances.is_news(known)
         is_news = self._acquaintances.is_news(lease)
-        crowded = len(self._allocator.leases) > _CROWD and not self._settings.always_announced
+        crowded = len(self._allocator.leases) > self._most_told and not self._settings.always_announced
         # On a bridge of the administrator's there may be others who gave the address to somebody before.
         if crowded and not is_news and self._state.mac:
             return
-        saying = announcement.repeat(lease, self._settings.announcements, self._settings.announcement_interval)
+        saying = self._host.announce(lease, self._settings.announcements, self._settings.announcement_interval)
         self._announcing.spawn(saying, "announce an endpoint")
 
     async def _mend(self) -> None:
@@ -261,7 +304,7 @@ class BridgeDriver:
             await asyncio.to_thread(self._mended)
 
     def _bridge_is_there(self) -> bool:
-        return provision.index_of(self._settings.interface) == self._state.bridge_index
+        return self._host.index_of(self._settings.interface) == self._state.bridge_index
 
     def _require_open(self) -> None:
         if self._closing:
@@ -309,7 +352,7 @@ class BridgeDriver:
             raise
 
     async def _build(self, wiring: Wiring) -> Lease:
-        return await self._make(wiring, lambda: sandbox.build(self._settings.netns_dir, wiring))
+        return await self._make(wiring, lambda: self._host.build(self._settings.netns_dir, wiring))
 
     async def _make(self, wiring: Wiring, how: Callable[[], Lease]) -> Lease:
         try:
@@ -333,7 +376,7 @@ class BridgeDriver:
         return lease
 
     async def _shrink(self, leases: list[Lease], mtu: int) -> None:
-        await asyncio.to_thread(overlay.fit, leases, mtu)
+        await asyncio.to_thread(self._host.fit, leases, mtu)
 
     def _wiring(self, options: EndpointOptions) -> Wiring:
         settings = self._settings
@@ -377,7 +420,7 @@ class BridgeDriver:
         while self._retired:
             batch, self._retired = self._retired, []
             try:
-                await self._cut_off(batch, await retiring.abandon(batch))
+                await self._cut_off(batch, await self._host.retire(batch))
             except (HuskError, OSError) as error:
                 log.error("endpoints on %s are removed with the next one that goes: %s", self.interface, error)
                 self._retired += batch
@@ -391,7 +434,7 @@ class BridgeDriver:
         known = [lease for lease in leases if lease.host_interface in self._allocator.leases]
         lingering = leases if connected is None else connected
         if known or lingering:
-            await asyncio.to_thread(sandbox.cut_off, self._settings.interface, known, lingering)
+            await asyncio.to_thread(self._host.cut_off, self._settings.interface, known, lingering)
 
     def _free(self, lease: Lease) -> None:
         self._allocator.free(lease)

@@ -9,10 +9,12 @@ from husk.kernel.linkwatch import LinkWatch
 class Deletions:
     """Begins at once, and ends with `close`."""
 
-    def __init__(self, told: Callable[[Collection[str] | None], None]) -> None:
+    def __init__(
+        self, told: Callable[[Collection[str] | None], None], watch: Callable[[], LinkWatch] = LinkWatch
+    ) -> None:
         """`told` hears the names; None where nobody can tell which."""
         self._told = told
-        self._watch = LinkWatch()
+        self._watch = watch()
         asyncio.get_running_loop().add_reader(self._watch.fileno(), self._noticed)
 
     def close(self) -> None:

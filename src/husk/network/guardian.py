@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from husk.aio.tasks import Tasks
@@ -34,7 +34,14 @@ class Guarded(Protocol):
 class Guardian:
     """Looks at the tables whenever something was removed from one, and writes again what is not whole."""
 
-    def __init__(self, guarded: Sequence[Guarded]) -> None:
+    def __init__(
+        self,
+        guarded: Sequence[Guarded],
+        watch: Callable[[Iterable[str]], RuleWatch] = RuleWatch,
+        pause: float = _PAUSE,
+    ) -> None:
+        """`watch` begins to hear what is removed from tables; the look comes `pause` seconds later."""
+        self._watching, self._pause = watch, pause
         self._guarded = guarded
         self._watch: RuleWatch | None = None
         self._tasks = Tasks()
@@ -44,7 +51,7 @@ class Guardian:
 
     def open(self) -> None:
         try:
-            self._watch = RuleWatch(guarded.table for guarded in self._guarded)
+            self._watch = self._watching(guarded.table for guarded in self._guarded)
         except OSError as error:
             log.warning("rules that somebody removes come back only with SIGHUP: %s", error)
             return
@@ -64,7 +71,7 @@ class Guardian:
 
     def _noticed(self) -> None:
         if self._watch is not None and self._watch.removed():
-            self._check_soon(_PAUSE)
+            self._check_soon(self._pause)
 
     def _check_soon(self, pause: float) -> None:
         if not self._checking:

@@ -6,7 +6,7 @@ loaded already: to ask for the rules loads the kernel's part of it.
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -67,8 +67,9 @@ def _loaded(names: Mapping[str, Path]) -> list[str]:
 class RememberedRules:
     """The findings of `look`, kept for some seconds."""
 
-    def __init__(self, names: Mapping[str, Path] = NAMES) -> None:
+    def __init__(self, names: Mapping[str, Path] = NAMES, clock: Callable[[], float] = time.monotonic) -> None:
         self._names = names
+        self._clock = clock
         self._looking = asyncio.Lock()
         self._found: list[LegacyRules] = []
         self._asked: frozenset[str] | None = None
@@ -77,9 +78,9 @@ class RememberedRules:
     async def look(self, interfaces: Collection[str]) -> list[LegacyRules]:
         asked = frozenset(interfaces)
         async with self._looking:
-            if asked != self._asked or time.monotonic() - self._moment > _GOOD:
+            if asked != self._asked or self._clock() - self._moment > _GOOD:
                 self._found = await look(interfaces, self._names)
-                self._asked, self._moment = asked, time.monotonic()
+                self._asked, self._moment = asked, self._clock()
             return self._found
 
 

@@ -263,20 +263,26 @@ def look(netlink: NetlinkSocket, bridge: int, vxlan: int) -> Tables:
     )
 
 
-def fit(leases: Iterable[Lease], mtu: int) -> None:
+class Ends:
+    """Both ends of the pairs that lead into sandboxes. An interface that is gone needs nothing."""
+
+    def fit_inside(self, sandbox_path: str, interface: str, mtu: int) -> None:
+        """OSError where the sandbox is gone."""
+        namespaces.run_inside(Path(sandbox_path), lambda: self.fit_outside(interface, mtu))
+
+    def fit_outside(self, interface: str, mtu: int) -> None:
+        with NetlinkSocket() as netlink:
+            _set_mtu(netlink, interface, mtu)
+
+
+def fit(leases: Iterable[Lease], mtu: int, ends: Ends | None = None) -> None:
     """Let running containers send no larger packets than the network takes, on both ends of their pairs. What one of
     them fails with is raised after all others. Blocks."""
-    failed: list[OSError] = []
+    ends, failed = ends or Ends(), list[OSError]()
     for lease in leases:
-
-        def shrink(lease: Lease = lease) -> None:
-            with NetlinkSocket() as inside:
-                _set_mtu(inside, lease.interface, mtu)
-
         try:
-            namespaces.run_inside(Path(lease.sandbox_path), shrink)
-            with NetlinkSocket() as outside:
-                _set_mtu(outside, lease.host_interface, mtu)
+            ends.fit_inside(lease.sandbox_path, lease.interface, mtu)
+            ends.fit_outside(lease.host_interface, mtu)
         except OSError as error:
             # Where it has just ended its place is gone, or is no namespace any more.
             if error.errno not in (errno.ENOENT, errno.EINVAL):

@@ -37,6 +37,10 @@ _KINDS = {
 }
 
 
+# A socket that keeps everybody else from a port of a protocol at an address; None where there is no such protocol.
+Hold = Callable[[str, str, int], socket.socket | None]
+
+
 class PublishedPort(msgspec.Struct, frozen=True):
     """A port of the host that leads to a container; or one of the container's own that is reached there."""
 
@@ -115,7 +119,9 @@ class PortTaken(HuskError):
 class HostPorts:
     """The ports of the host that this daemon's containers have. Nothing here blocks."""
 
-    def __init__(self, relays: Relays | None = None) -> None:
+    def __init__(self, relays: Relays | None = None, hold: Hold | None = None) -> None:
+        """`hold` takes a port from everybody else, by a socket on it."""
+        self._hold = hold or _hold
         self._relays = relays
         self._held: dict[tuple[str, str, int], socket.socket | None] = {}
         # (protocol, port) -> addresses, to find a conflict without looking at every port
@@ -149,7 +155,7 @@ class HostPorts:
             if port.routed:
                 continue
             try:
-                held = _hold(port.protocol, port.host_ip, port.host_port)
+                held = self._hold(port.protocol, port.host_ip, port.host_port)
             except OSError as error:
                 log.warning("port %s:%d of a running container: %s", port.host_ip, port.host_port, error)
                 held = None
@@ -241,7 +247,7 @@ class HostPorts:
         if self._conflicts(port.protocol, address, number):
             raise PortTaken(f"Bind for {_shown(address)}:{number} failed: port is already allocated")
         try:
-            held = _hold(port.protocol, address, number)
+            held = self._hold(port.protocol, address, number)
         except OSError as error:
             reason = os.strerror(error.errno or errno.EINVAL).lower()
             raise PortTaken(

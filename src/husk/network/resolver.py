@@ -59,7 +59,9 @@ add rule ip husk-names output ip daddr {address} tcp dport {port} dnat to {addre
 Answer = Callable[[dns.DnsQuery], bytes | None]
 # The servers to ask, best first; none for a container that may not ask anybody.
 Servers = Callable[[], Sequence[str]]
-Ask = Callable[[str, dns.DnsQuery, bytes], Awaitable[bytes]]
+Ask = Callable[[tuple[str, int], dns.DnsQuery, bytes], Awaitable[bytes]]
+# For datagrams, and a listener.
+Sockets = tuple[socket.socket, socket.socket]
 
 
 class Budget:
@@ -82,8 +84,21 @@ class Budget:
 
 
 class Resolver:
-    def __init__(self, answer: Answer, servers: Servers, quota: Quota, who: str, idle: float = _IDLE) -> None:
-        """Charge descriptors to `who` of the quota: a container that asks much must not fill the daemon."""
+    def __init__(
+        self,
+        answer: Answer,
+        servers: Servers,
+        quota: Quota,
+        who: str,
+        idle: float = _IDLE,
+        budget: Budget | None = None,
+        port: int = _PORT,
+        sockets: Callable[[str], Sockets] | None = None,
+    ) -> None:
+        """Charge descriptors to `who` of the quota: a container that asks much must not fill the daemon. Other servers
+        are asked at this `port`; `sockets` opens those where questions arrive in a sandbox."""
+        self._port = port
+        self._sockets = sockets or _sockets
         self._answer = answer
         self._servers = servers
         self._quota = quota
@@ -91,7 +106,7 @@ class Resolver:
         self._idle = idle
         self._tasks = Tasks()
         self._datagrams: socket.socket | None = None
-        self._budget = Budget()
+        self._budget = budget or Budget()
         self._resting: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: socket.socket | None = None
@@ -101,7 +116,7 @@ class Resolver:
 
     async def open(self, sandbox_path: str) -> None:
         try:
-            datagrams, listener = await asyncio.to_thread(_sockets, sandbox_path)
+            datagrams, listener = await asyncio.to_thread(self._sockets, sandbox_path)
         except OSError as error:
             raise SystemFault(f"names cannot be resolved in {sandbox_path}: {error}") from error
         self.serve(datagrams, listener)
@@ -199,7 +214,7 @@ class Resolver:
         for server in self._servers()[:_MOST_SERVERS]:
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    response = await ask(server, query, data)
+                    response = await ask((server, self._port), query, data)
             except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
                 log.debug("DNS server %s: %r", server, error)
                 continue
@@ -250,13 +265,13 @@ class Resolver:
         return self._answer(query) or await self._forward(query, data, _ask_by_stream)
 
 
-async def _ask_by_datagram(server: str, query: dns.DnsQuery, data: bytes) -> bytes:
+async def _ask_by_datagram(server: tuple[str, int], query: dns.DnsQuery, data: bytes) -> bytes:
     loop = asyncio.get_running_loop()
     # A port of its own for each question: who does not see the question cannot guess where to send a false answer.
-    with _socket(server, socket.SOCK_DGRAM) as channel:
+    with _socket(server[0], socket.SOCK_DGRAM) as channel:
         if reserved(channel.fileno()):
             raise OSError(errno.EMFILE, "too many descriptors are open")
-        channel.connect(_where(server))
+        channel.connect(server)
         await loop.sock_sendall(channel, data)
         for _ in range(_MOST_FALSE):
             if dns.answers(query, response := await loop.sock_recv(channel, _LARGEST)):
@@ -264,11 +279,11 @@ async def _ask_by_datagram(server: str, query: dns.DnsQuery, data: bytes) -> byt
     raise _false()
 
 
-async def _ask_by_stream(server: str, query: dns.DnsQuery, data: bytes) -> bytes:
+async def _ask_by_stream(server: tuple[str, int], query: dns.DnsQuery, data: bytes) -> bytes:
     loop = asyncio.get_running_loop()
-    channel = _socket(server, socket.SOCK_STREAM)
+    channel = _socket(server[0], socket.SOCK_STREAM)
     try:
-        await loop.sock_connect(channel, _where(server))
+        await loop.sock_connect(channel, server)
         reader, writer = await asyncio.open_connection(sock=channel)
     except BaseException:
         channel.close()
@@ -292,10 +307,6 @@ def _false() -> OSError:
 def _socket(server: str, kind: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     return socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-
-
-def _where(server: str) -> tuple[str, int]:
-    return server, _PORT
 
 
 def _sockets(sandbox_path: str) -> tuple[socket.socket, socket.socket]:

@@ -28,7 +28,9 @@ class WarmPool:
         *,
         size: int,
         keep_for: float,
+        refill_delay: float = _REFILL_DELAY,
     ) -> None:
+        self._refill_delay = refill_delay
         self._tasks = tasks
         self._build = build
         self._drop = drop
@@ -110,7 +112,7 @@ class WarmPool:
     async def _fill(self) -> None:
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_REFILL_DELAY):
+                async with asyncio.timeout(self._refill_delay):
                     await self._wanted_now.wait()
             self._wanted_now.clear()
             while not self._closing and len(self._leases) < self._size:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.kernel import limits
 from husk.network.acceptor import Quota, reserved
 
 
@@ -28,16 +27,14 @@ def test_what_is_given_back_is_there_again(requests):
 
 
 @pytest.mark.parametrize(("files", "in_all", "each"), [(1 << 20, 4096, 512), (1024, 256, 32), (64, 16, 2)])
-def test_the_share_follows_from_what_the_process_may_open(monkeypatch, files, in_all, each):
-    monkeypatch.setattr(limits, "open_files", lambda: files)
-    quota = Quota.share(4, 4096, 8)
+def test_the_share_follows_from_what_the_process_may_open(files, in_all, each):
+    quota = Quota.share(4, 4096, 8, lambda: files)
     assert quota.take("one", each) and not quota.take("one")
     assert not quota.take("other", in_all)
     assert all(quota.take(number, each) for number in range(7)) and not quota.take("late")
 
 
 @pytest.mark.parametrize(("files", "first"), [(1024, 896), (256, 192), (1 << 20, (1 << 20) * 7 // 8)])
-def test_the_last_descriptors_are_kept_for_the_operator(monkeypatch, files, first):
-    monkeypatch.setattr(limits, "open_files", lambda: files)
-    assert not reserved(first - 1)
-    assert reserved(first)
+def test_the_last_descriptors_are_kept_for_the_operator(files, first):
+    assert not reserved(first - 1, lambda: files)
+    assert reserved(first, lambda: files)

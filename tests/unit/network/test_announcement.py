@@ -2,10 +2,7 @@
 
 from ipaddress import IPv6Address
 
-import pytest
-
 from husk.errors import Unavailable
-from husk.kernel import namespaces
 from husk.network import announcement
 from husk.network.announcement import Acquaintances, checksum, delay, frames
 from husk.network.sandbox import Lease
@@ -58,11 +55,12 @@ def test_an_ipv6_address_beside_an_ipv4_address_has_not_always_the_same_mac():
     assert Acquaintances().is_news(both)
 
 
-async def test_a_host_that_lets_no_thread_be_started_hears_nothing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(announcement, "delay", lambda lease: 0.0)
-    monkeypatch.setattr(namespaces, "run_inside", no_thread)
-    await announcement.repeat(LEASE, 3, 0.0)
+async def test_a_host_that_lets_no_thread_be_started_hears_nothing() -> None:
+    asked: list[Lease] = []
 
+    def say(lease: Lease) -> None:
+        asked.append(lease)
+        raise Unavailable("this host lets no thread be started now")
 
-def no_thread(*_: object) -> None:
-    raise Unavailable("this host lets no thread be started now")
+    await announcement.repeat(LEASE, 3, 0.0, say)
+    assert asked == [LEASE]

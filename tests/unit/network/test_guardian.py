@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import pytest
 
 from husk.errors import SystemFault
-from husk.network import guardian as module
+from husk.kernel.nftwatch import RuleWatch
 from husk.network.guardian import Guardian
 
 
@@ -48,16 +49,16 @@ class FakeWatch:
 
 
 @pytest.fixture
-def watches(monkeypatch: pytest.MonkeyPatch) -> list[FakeWatch]:
-    made: list[FakeWatch] = []
+def watches() -> list[FakeWatch]:
+    return []
 
-    def watch(tables: Any) -> FakeWatch:
-        made.append(FakeWatch(tables))
-        return made[-1]
 
-    monkeypatch.setattr(module, "RuleWatch", watch)
-    monkeypatch.setattr(module, "_PAUSE", 0.01)
-    return made
+def guard(watches: list[FakeWatch], *tables: Table) -> Guardian:
+    def watch(names: Iterable[str]) -> RuleWatch:
+        watches.append(FakeWatch(names))
+        return cast(RuleWatch, watches[-1])
+
+    return Guardian(tables, watch, pause=0.01)
 
 
 async def until_written(table: Table) -> None:
@@ -68,7 +69,7 @@ async def until_written(table: Table) -> None:
 
 async def test_only_the_table_that_is_not_whole_is_written(watches: list[FakeWatch]) -> None:
     good, flushed = Table("good"), Table("flushed", whole=False)
-    guardian = Guardian((good, flushed))
+    guardian = guard(watches, good, flushed)
     guardian.open()
     assert watches[0].tables == ["good", "flushed"]
     os.write(watches[0].writing, b"r")
@@ -87,7 +88,7 @@ async def test_a_table_that_cannot_be_looked_at_does_not_keep_the_next_from_bein
 ) -> None:
     broken, flushed = Table("broken", whole=False), Table("flushed", whole=False)
     broken.fails = fault
-    guardian = Guardian((broken, flushed))
+    guardian = guard(watches, broken, flushed)
     guardian.open()
     os.write(watches[0].writing, b"r")
     await until_written(flushed)
@@ -104,7 +105,7 @@ async def test_a_table_that_cannot_be_looked_at_does_not_keep_the_next_from_bein
 
 async def test_other_news_are_no_reason_to_look(watches: list[FakeWatch]) -> None:
     flushed = Table("flushed", whole=False)
-    guardian = Guardian((flushed,))
+    guardian = guard(watches, flushed)
     guardian.open()
     os.write(watches[0].writing, b"x")
     await asyncio.sleep(0.05)
@@ -113,14 +114,13 @@ async def test_other_news_are_no_reason_to_look(watches: list[FakeWatch]) -> Non
 
 
 async def test_without_news_rules_come_back_when_somebody_asks(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def refused(tables: object) -> None:
+    def refused(tables: object) -> RuleWatch:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(module, "RuleWatch", refused)
     table = Table("a")
-    guardian = Guardian((table,))
+    guardian = Guardian((table,), refused)
     guardian.open()
     assert "rules that somebody removes come back only with SIGHUP" in caplog.text
     await guardian.restore()

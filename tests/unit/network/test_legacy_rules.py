@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from husk.network import legacy_rules
 from husk.network.legacy_rules import LegacyRules, RememberedRules, drops, look
 
 
@@ -36,18 +35,17 @@ async def test_only_what_is_loaded_is_asked(tmp_path: Path) -> None:
     assert "drops forwarded packets by default" in LegacyRules("iptables-legacy", True).warning
 
 
-async def test_who_asks_every_moment_starts_no_programs_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_asks_every_moment_starts_no_programs_each_time(tmp_path: Path) -> None:
     names, program, asked = tmp_path / "names", tmp_path / "old-iptables", tmp_path / "asked"
     names.write_text("filter\n")
     program.write_text(f"#!/bin/sh\necho >>{asked}\necho -P FORWARD DROP\n")
     program.chmod(0o755)
-    rules = RememberedRules({str(program): names})
+    now = [0.0]
+    rules = RememberedRules({str(program): names}, lambda: now[0])
     for interfaces in (("a",), ("a",), ("a", "b")):
         assert await rules.look(interfaces) == [LegacyRules(str(program), True, str(program))]
     assert asked.read_text() == "\n\n", "once for each set of interfaces"
-    monkeypatch.setattr(legacy_rules, "_GOOD", -1.0)
+    now[0] += 5.1
     await rules.look(("a", "b"))
     assert asked.read_text() == "\n\n\n"
 

@@ -1,16 +1,13 @@
 """Consequences of an overlay network's settings, without a kernel."""
 
 import errno
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.kernel import namespaces
 from husk.network import overlay
-from husk.network.overlay import Overlay, OverlaySettings, largest_mtu
+from husk.network.overlay import Ends, Overlay, OverlaySettings, largest_mtu
 from husk.network.sandbox import Lease
 
 SETTINGS = OverlaySettings("br0", "vx0", "husk", 4097, 4789, "192.0.2.1", "10.0.9.253", 1450)
@@ -46,36 +43,38 @@ def test_numbers_that_there_are_not(changes):
         msgspec.structs.replace(SETTINGS, **changes).check()
 
 
+class FakeEnds(Ends):
+    """Those of sandboxes of which some fail, and the interfaces that were given an MTU."""
+
+    def __init__(self, failing: dict[str, OSError]) -> None:
+        self.failing = failing
+        self.fitted: list[str] = []
+
+    def fit_inside(self, sandbox_path: str, interface: str, mtu: int) -> None:
+        if sandbox_path in self.failing:
+            raise self.failing[sandbox_path]
+        self.fitted.append(interface)
+
+    def fit_outside(self, interface: str, mtu: int) -> None:
+        self.fitted.append(interface)
+
+
 @pytest.mark.parametrize("error", [errno.ENOENT, errno.EINVAL])
-def test_a_container_that_has_just_ended_keeps_no_other_from_fitting(monkeypatch, error):
-    fitted = fit_with(monkeypatch, {"gone": OSError(error, "gone")})
-    overlay.fit([lease("gone"), lease("here")], 1450)
-    assert fitted == ["here", "veth-here"]
+def test_a_container_that_has_just_ended_keeps_no_other_from_fitting(error: int) -> None:
+    ends = FakeEnds({"gone": OSError(error, "gone")})
+    overlay.fit([lease("gone"), lease("here")], 1450, ends)
+    assert ends.fitted == ["here", "veth-here"]
 
 
-def test_one_that_cannot_fit_keeps_no_other_from_it_and_is_told_of(monkeypatch):
-    fitted = fit_with(monkeypatch, {"broken": OSError(errno.EPERM, "not ours")})
+def test_one_that_cannot_fit_keeps_no_other_from_it_and_is_told_of() -> None:
+    ends = FakeEnds({"broken": OSError(errno.EPERM, "not ours")})
     with pytest.raises(OSError, match="not ours"):
-        overlay.fit([lease("broken"), lease("here")], 1450)
-    assert fitted == ["here", "veth-here"]
+        overlay.fit([lease("broken"), lease("here")], 1450, ends)
+    assert ends.fitted == ["here", "veth-here"]
 
 
 def lease(name: str) -> Lease:
     return Lease(name, f"veth-{name}", "10.0.9.5", 24, "10.0.9.1", "02:42:0a:00:09:05", name)
-
-
-def fit_with(monkeypatch: pytest.MonkeyPatch, failing: dict[str, OSError]) -> list[str]:
-    """The interfaces that were given an MTU, as they are."""
-    fitted: list[str] = []
-
-    def inside(path: Path, work: Callable[[], None]) -> None:
-        if path.name in failing:
-            raise failing[path.name]
-        work()
-
-    monkeypatch.setattr(namespaces, "run_inside", inside)
-    monkeypatch.setattr(overlay, "_set_mtu", lambda netlink, interface, mtu: fitted.append(interface))
-    return fitted
 
 
 def test_an_interface_that_somebody_deleted_is_not_there():

@@ -1,17 +1,23 @@
 """The kernel's tables of peers as they should be, and the messages that lead there from any other state."""
 
+import struct
 from ipaddress import IPv4Address, ip_address
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.kernel import rtaddresses, rtvxlan
+from husk.kernel import rtaddresses
 from husk.kernel.netlink import NetlinkMessage, attributes
 from husk.network.ipam import mac_address
 from husk.network.peers import OverlayPeer, Roll, Tables, difference, wanted
 
 LOCAL = "192.0.2.1"
 BRIDGE, VXLAN = 7, 8
+# As `linux/neighbour.h` and `linux/rtnetlink.h` have them.
+NDMSG = struct.Struct("=BxxxiHBB")
+NEWNEIGH = 28
+DST, LLADDR, PROTOCOL = 1, 2, 12
+NTF_SELF = 0x02
 
 
 def peer(number: int, host: int) -> OverlayPeer:
@@ -23,22 +29,22 @@ def apply(tables: Tables, messages: list[NetlinkMessage]) -> Tables:
     """Apply the messages as the kernel would."""
     neighbours, stations, hosts = dict(tables.neighbours), set(tables.stations), dict(tables.hosts)
     for message in messages:
-        family, index, _state, flags, _kind = rtaddresses._NDMSG.unpack_from(message.payload)
-        found = attributes(message.payload[rtaddresses._NDMSG.size :])
-        adding = message.type == rtaddresses._NEWNEIGH
-        mac = found.get(rtaddresses._NDA_LLADDR, b"").hex(":")
+        family, index, _state, flags, _kind = NDMSG.unpack_from(message.payload)
+        found = attributes(message.payload[NDMSG.size :])
+        adding = message.type == NEWNEIGH
+        mac = found.get(LLADDR, b"").hex(":")
         if family != 7:  # AF_BRIDGE
             assert index == BRIDGE
-            address = ip_address(found[rtaddresses._NDA_DST])
+            address = ip_address(found[DST])
             if adding:
-                assert found[rtaddresses._NDA_PROTOCOL] == bytes([rtaddresses.TOLD_OF_PEER])
+                assert found[PROTOCOL] == bytes([rtaddresses.TOLD_OF_PEER])
                 neighbours[address] = mac
             else:
                 del neighbours[address]
-        elif flags & rtvxlan._NTF_SELF:
+        elif flags & NTF_SELF:
             assert index == VXLAN
             if adding:
-                hosts[mac] = ip_address(found[rtvxlan._NDA_DST])
+                hosts[mac] = ip_address(found[DST])
             else:
                 del hosts[mac]
         else:

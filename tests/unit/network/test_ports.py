@@ -6,7 +6,6 @@ import socket
 
 import pytest
 
-from husk.network import ports as module
 from husk.network.ports import HostPorts, PortRequest, PortTaken, PortTarget, PublishedPort, retargeted
 from tests.support.free_ports import free_port
 
@@ -55,7 +54,7 @@ def test_everywhere_collides_with_every_address(ports, first, second, conflict):
         ports.take([options(number, address=second)], PortTarget("10.0.0.3"))
 
 
-def test_a_thousand_ports_of_one_range_are_found_in_one_pass(ports, monkeypatch):
+def test_a_thousand_ports_of_one_range_are_found_in_one_pass():
     tried = list[int]()
 
     def hold(protocol: str, address: str, port: int) -> None:
@@ -63,7 +62,7 @@ def test_a_thousand_ports_of_one_range_are_found_in_one_pass(ports, monkeypatch)
         if port % 2:
             raise OSError(errno.EADDRINUSE, "Address already in use")
 
-    monkeypatch.setattr(module, "_hold", hold)
+    ports = HostPorts(hold=hold)
     before = ports.take([options(20000, 20099, address="127.0.0.2")], PortTarget("10.0.0.2"))
     wanted = [PortRequest("tcp", number, "0.0.0.0", 20000, 40000) for number in range(1, 1001)]
     tried.clear()
@@ -77,11 +76,11 @@ def test_a_thousand_ports_of_one_range_are_found_in_one_pass(ports, monkeypatch)
     assert len(ports) == 0
 
 
-def test_who_finds_no_port_leaves_turns_to_others(ports, monkeypatch):
+def test_who_finds_no_port_leaves_turns_to_others():
     def hold(protocol: str, address: str, port: int) -> None:
         raise OSError(errno.EADDRINUSE, "Address already in use")
 
-    monkeypatch.setattr(module, "_hold", hold)
+    ports = HostPorts(hold=hold)
     turns = list[None]()
     with pytest.raises(PortTaken, match="all ports are allocated"):
         turns.extend(ports.taking([options(20000, 29999)], PortTarget("10.0.0.2"), []))

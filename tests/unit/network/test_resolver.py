@@ -7,7 +7,6 @@ from contextlib import suppress
 import pytest
 
 from husk.network import dns
-from husk.network import resolver as module
 from husk.network.acceptor import Quota
 from husk.network.resolver import Budget, Resolver
 
@@ -47,11 +46,11 @@ async def test_what_is_over_the_share_waits_in_the_socket():
     def answer(query: dns.DnsQuery) -> bytes:
         asked.append(query.name)
         # As if it took a tenth of what may be taken at once.
-        resolver._budget.spend(module._ALLOWANCE / 10)
+        budget.spend(0.002)
         return dns.addresses(query, [])
 
-    resolver = Resolver(answer, list, Quota(10, 10), "container")
-    resolver._budget = Budget(clock)
+    budget = Budget(clock)
+    resolver = Resolver(answer, list, Quota(10, 10), "container", budget=budget)
     datagrams, listener = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
     listener.listen()
     question = bytes.fromhex("000701000001000000000000") + dns.encode_name("one") + b"\0\x01\0\x01"
@@ -61,7 +60,7 @@ async def test_what_is_over_the_share_waits_in_the_socket():
             client.send(question)
         resolver.serve(datagrams, listener)
         async with asyncio.timeout(10):
-            while resolver._resting is None:
+            while not budget.pause():
                 await asyncio.sleep(0)
         first = len(asked)
         assert 10 <= first <= 16, "others have their turn"
@@ -79,53 +78,67 @@ QUERY = dns.parse(QUESTION)
 FALSE = b"\xff" + dns.addresses(QUERY, [])[1:]
 
 
-@pytest.mark.parametrize("false", [0, module._MOST_FALSE - 1, module._MOST_FALSE])
-async def test_a_server_that_lies_over_udp_is_heard_so_often(monkeypatch: pytest.MonkeyPatch, false: int) -> None:
+def asking(server: socket.socket) -> tuple[Resolver, socket.socket, socket.socket]:
+    """A resolver that asks this server, and where it is asked."""
+    host, port = server.getsockname()
+    resolver = Resolver(lambda query: None, lambda: [host], Quota(10, 10), "container", port=port)
+    datagrams, listener = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
+    listener.listen()
+    resolver.serve(datagrams, listener)
+    return resolver, datagrams, listener
+
+
+def outcome(response: bytes) -> str:
+    return "failure" if dns.code(response) == dns.SERVER_FAILURE else "answer" if dns.answers(QUERY, response) else ""
+
+
+# Of a server: one more, and it is guessing.
+FALSE_TAKEN = 15
+
+
+@pytest.mark.parametrize(("false", "told"), [(0, "answer"), (FALSE_TAKEN, "answer"), (FALSE_TAKEN + 1, "failure")])
+async def test_a_server_that_lies_over_udp_is_heard_so_often(false: int, told: str) -> None:
     loop = asyncio.get_running_loop()
-    with bound(socket.SOCK_DGRAM) as server:
-        monkeypatch.setattr(module, "_where", lambda _: server.getsockname())
-        asked = loop.create_task(module._ask_by_datagram("127.0.0.1", QUERY, QUESTION))
+    with bound(socket.SOCK_DGRAM) as server, bound(socket.SOCK_DGRAM) as client:
+        resolver, datagrams, _ = asking(server)
+        client.connect(datagrams.getsockname())
+        client.send(QUESTION)
         _, caller = await loop.sock_recvfrom(server, 1000)
         for answer in [FALSE] * false + [dns.addresses(QUERY, [])]:
             server.sendto(answer, caller)
-        if false < module._MOST_FALSE:
-            assert dns.answers(QUERY, await asyncio.wait_for(asked, 10))
-        else:
-            with pytest.raises(OSError, match="do not answer the question"):
-                await asyncio.wait_for(asked, 10)
+        assert outcome(await asyncio.wait_for(loop.sock_recv(client, 1000), 10)) == told
+        resolver.close()
 
 
-@pytest.mark.parametrize("false", [0, module._MOST_FALSE - 1, module._MOST_FALSE])
+@pytest.mark.parametrize(("false", "told"), [(0, "answer"), (FALSE_TAKEN, "answer"), (FALSE_TAKEN + 1, "failure")])
 @pytest.mark.parametrize("said", [b"", FALSE])
-async def test_a_server_that_lies_over_tcp_is_heard_so_often(
-    monkeypatch: pytest.MonkeyPatch, false: int, said: bytes
-) -> None:
+async def test_a_server_that_lies_over_tcp_is_heard_so_often(false: int, told: str, said: bytes) -> None:
     loop = asyncio.get_running_loop()
-    with bound(socket.SOCK_STREAM) as listener:
-        listener.listen()
-        monkeypatch.setattr(module, "_where", lambda _: listener.getsockname())
-        asked = loop.create_task(module._ask_by_stream("127.0.0.1", QUERY, QUESTION))
-        connection, _ = await loop.sock_accept(listener)
+    with bound(socket.SOCK_STREAM) as server:
+        server.listen()
+        resolver, _, listener = asking(server)
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(len(QUESTION).to_bytes(2) + QUESTION)
+        connection, _ = await loop.sock_accept(server)
         with connection:
             for answer in [said] * false + [dns.addresses(QUERY, [])]:
                 await loop.sock_sendall(connection, len(answer).to_bytes(2) + answer)
-            if false < module._MOST_FALSE:
-                assert dns.answers(QUERY, await asyncio.wait_for(asked, 10))
-            else:
-                with pytest.raises(OSError, match="do not answer the question"):
-                    await asyncio.wait_for(asked, 10)
+            async with asyncio.timeout(10):
+                response = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+        assert outcome(response) == told
+        writer.close()
+        resolver.close()
 
 
-async def test_what_is_opened_for_a_container_that_has_ended_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_opened_for_a_container_that_has_ended_is_closed() -> None:
     made = bound(socket.SOCK_DGRAM), bound(socket.SOCK_STREAM)
-    resolver = Resolver(lambda query: None, list, Quota(10, 10), "container")
 
     def slowly(_: str) -> tuple[socket.socket, socket.socket]:
         loop.call_soon_threadsafe(resolver.close)
         return made
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(module, "_sockets", slowly)
+    resolver = Resolver(lambda query: None, list, Quota(10, 10), "container", sockets=slowly)
     await resolver.open("/nowhere")
     assert [one.fileno() for one in made] == [-1, -1]
 
@@ -138,7 +151,7 @@ async def test_a_conversation_holds_little_memory() -> None:
     resolver.serve(datagrams, listener)
     try:
         reader, writer = await asyncio.open_connection(*listener.getsockname())
-        long = QUESTION + bytes(module._LONGEST_QUESTION - len(QUESTION))
+        long = QUESTION + bytes(4096 - len(QUESTION))
         writer.write(len(long).to_bytes(2) + long)
         async with asyncio.timeout(10):
             assert dns.answers(QUERY, await reader.readexactly(int.from_bytes(await reader.readexactly(2))))

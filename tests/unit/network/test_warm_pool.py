@@ -7,7 +7,6 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.errors import SystemFault, Unavailable
-from husk.network import warm_pool
 from husk.network.sandbox import Lease
 from husk.network.warm_pool import WarmPool
 from tests.support.waiting import until_async
@@ -18,14 +17,16 @@ LEASE = Lease("/nowhere/one", "veth0", "10.9.0.2", 24, "10.9.0.1", "02:42:0a:09:
 class Making:
     """Sandboxes that are only counted; `gate` holds up the next one, `refusal` is raised instead of it."""
 
-    def __init__(self, size: int, keep_for: float = 0.0) -> None:
+    def __init__(self, size: int, keep_for: float = 0.0, refill_delay: float = 0.0) -> None:
         self.count = 0
         self.dropped: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.refusal: Exception | None = None
         self.tasks = Tasks()
-        self.pool = WarmPool(self.tasks, self._build, self._drop, size=size, keep_for=keep_for)
+        self.pool = WarmPool(
+            self.tasks, self._build, self._drop, size=size, keep_for=keep_for, refill_delay=refill_delay
+        )
 
     async def _build(self) -> Lease:
         await self.gate.wait()
@@ -46,9 +47,8 @@ class Making:
         await until_async(lambda: len(self.pool) == size, f"a pool of {size}")
 
 
-async def test_a_pool_that_has_more_is_filled_when_the_start_has_gone_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_pool, "_REFILL_DELAY", 3600.0)
-    making = Making(4)
+async def test_a_pool_that_has_more_is_filled_when_the_start_has_gone_first() -> None:
+    making = Making(4, refill_delay=3600.0)
     making.pool.warm_up()
     await making.full(4)
     for left, name in ((3, "veth1"), (2, "veth2")):
@@ -71,9 +71,8 @@ async def test_a_pool_that_is_kept_for_a_while_begins_with_the_first_who_takes()
     await until_async(lambda: making.dropped == ["veth1", "veth2"], "that nobody wanted them")
 
 
-async def test_what_is_being_made_can_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_pool, "_REFILL_DELAY", 3600.0)
-    making = Making(2)
+async def test_what_is_being_made_can_be_waited_for() -> None:
+    making = Making(2, refill_delay=3600.0)
     making.gate.clear()
     making.pool.warm_up()
     waiting = making.tasks.spawn(making.pool.keep_none(), "keep none", awaited=True)
@@ -85,7 +84,7 @@ async def test_what_is_being_made_can_be_waited_for(monkeypatch: pytest.MonkeyPa
     assert making.pool.filling is None
 
 
-async def test_one_that_is_not_wanted_any_more_is_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_is_not_wanted_any_more_is_for_the_next() -> None:
     making = Making(0)
     making.pool.put(LEASE)
     assert LEASE in making.pool and list(making.pool) == [LEASE] and making.take() == "veth0"
