@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 RETRY_NS = 10**9
 
 # In seconds, between two tries to reach a manager: the first, the longest.
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+PAUSES = FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 # Of such a pause.
 SPREAD = 0.5, 1.5
 
@@ -25,6 +25,7 @@ async def keep_looking(
     look: Callable[[], Awaitable[int | None]],
     failed: Callable[[Exception], None],
     clock: Clock = CLOCK,
+    retry_ns: int = RETRY_NS,
 ) -> None:
     """`look` says when, by the `clock`, to look again without being woken; after one that `failed` it is soon."""
     alarm: int | None = None
@@ -39,12 +40,19 @@ async def keep_looking(
             alarm = await look()
         except Exception as error:
             failed(error)
-            alarm = clock.now() + RETRY_NS
+            alarm = clock.now() + retry_ns
 
 
-async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> None:
+async def again_and_again(
+    work: Callable[[], Awaitable[None]],
+    what: str,
+    pauses: tuple[float, float] = PAUSES,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    uniform: Callable[[float, float], float] = random.uniform,
+) -> None:
     """Until this is cancelled."""
-    pause = FIRST_PAUSE
+    first, longest = pauses
+    pause = first
     while True:
         begun = asyncio.get_running_loop().time()
         try:
@@ -53,8 +61,8 @@ async def again_and_again(work: Callable[[], Awaitable[None]], what: str) -> Non
             log.info("%s: no manager is heard: %s", what, error.message)
         except Exception:  # a fault of ours, too: there is nobody else who would try again
             log.exception("%s: this node could not go on, and tries again", what)
-        if asyncio.get_running_loop().time() - begun > LONGEST_PAUSE:
-            pause = FIRST_PAUSE
+        if asyncio.get_running_loop().time() - begun > longest:
+            pause = first
         # A manager that goes leaves hundreds of nodes at once: they do not come to the next one all at the same time.
-        await asyncio.sleep(pause * random.uniform(*SPREAD))
-        pause = min(2 * pause, LONGEST_PAUSE)
+        await sleep(pause * uniform(*SPREAD))
+        pause = min(2 * pause, longest)

@@ -32,6 +32,7 @@ from husk.swarm.manager.parts import build_manager
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.role import ManagerRole
 from husk.swarm.manager.workers import Workers
+from husk.swarm.membership.cluster import PATIENCE
 from husk.swarm.membership.joining import SwarmEntrance
 from husk.swarm.membership.moving import OpenStore
 from husk.swarm.membership.parts import build_membership
@@ -130,6 +131,8 @@ class FakeNetworks:
         self.balancing = FakeBalancing()
         self.service_addresses = FakeServiceAddresses(self)
         self.fails: HuskError | None = None
+        # Subnets that this host reaches by other ways.
+        self.used: list[str] = []
         self.pools: list[Sequence[object]] = []
         self.presence = FakePresence(self)
 
@@ -158,7 +161,7 @@ class FakeNetworks:
         return self.add(request.name, ingress=request.ingress, driver=request.driver)
 
     async def subnets(self) -> Sequence[str]:
-        return ()
+        return list(self.used)
 
     def share(self, shared: object) -> None:
         """No host shares them."""
@@ -318,6 +321,7 @@ class SwarmRoom:
         entrance: "FakeEntrance | None" = None,
         opener: OpenStore | None = None,
         clock: Clock = CLOCK,
+        patience: float = PATIENCE,
         again: float = AGAIN,
         etcd_ports: tuple[int, int] = ETCD_PORTS,
     ) -> None:
@@ -346,7 +350,7 @@ class SwarmRoom:
         )
         # Of a swarm's own etcd, too: what it would have is in this store.
         records = build_state(around, None)
-        membership = build_membership(around, records, self.etcd, clock)
+        membership = build_membership(around, records, self.etcd, clock, patience)
         network = build_network(around, records, membership)
         logs = build_logs(around, records, membership)
         node = build_node(around, records, membership, network)
@@ -356,7 +360,9 @@ class SwarmRoom:
         self.endpoints, self.swarm_networks = network.endpoints, network.networks
         network = network._replace(sharing=Mock(NetworkSharing))
         self.broker = cast(LogBroker, FakeBroker())
-        logs = logs._replace(tasks=TaskLogs(around.containers, self.cluster, self.store, self.broker))
+        logs = logs._replace(
+            tasks=TaskLogs(around.containers, self.cluster, self.store, self.broker, first_pause=0.001)
+        )
         self.credentials = WatchedCredentials(records.sealer)
         node = node._replace(
             credentials=self.credentials,

@@ -1,27 +1,19 @@
 import asyncio
-import random
-
-import pytest
 
 from husk.aio.tasks import Tasks
 from husk.engine.model.clock import now_ns
 from husk.errors import Unavailable
-from husk.swarm import loops
 from husk.swarm.loops import again_and_again, keep_looking
 from tests.support.waiting import soon, until_async
 
 
-async def test_it_is_tried_again_and_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(random, "uniform", lambda least, most: (least + most) / 2)
+async def test_it_is_tried_again_and_later_each_time() -> None:
     pauses: list[float] = []
-    sleep = asyncio.sleep
 
     async def noted(seconds: float) -> None:
         pauses.append(seconds)
-        await sleep(0)
+        await asyncio.sleep(0)
 
-    monkeypatch.setattr(asyncio, "sleep", noted)
     enough = asyncio.Event()
 
     async def work() -> None:
@@ -31,14 +23,13 @@ async def test_it_is_tried_again_and_later_each_time(monkeypatch: pytest.MonkeyP
             raise KeyError("a fault of ours")
         raise Unavailable("nobody is there")
 
-    running = soon(again_and_again(work, "test"))
+    running = soon(again_and_again(work, "test", (0.001, 5.0), noted, lambda least, most: (least + most) / 2))
     await enough.wait()
     running.cancel()
     assert pauses[:4] == [0.001, 0.002, 0.004, 0.008]
 
 
-async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault(monkeypatch) -> None:
-    monkeypatch.setattr(loops, "RETRY_NS", 1)
+async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault() -> None:
     woken, tasks = asyncio.Event(), Tasks()
     looks: list[str] = []
     failures: list[str] = []
@@ -51,7 +42,7 @@ async def test_it_looks_when_it_is_woken_when_an_alarm_is_due_and_after_a_fault(
             raise answer
         return answer
 
-    tasks.spawn(keep_looking(woken, look, lambda error: failures.append(str(error))), "loop")
+    tasks.spawn(keep_looking(woken, look, lambda error: failures.append(str(error)), retry_ns=1), "loop")
     await asyncio.sleep(0)
     assert looks == []
     woken.set()

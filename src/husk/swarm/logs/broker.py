@@ -37,8 +37,15 @@ Elsewhere = Callable[[Asked], Iterable[AsyncGenerator[bytes]]]
 
 
 class LogBroker:
-    def __init__(self, own: Callable[[Asked], AsyncGenerator[bytes]], own_id: Callable[[], str], others: Elsewhere):
+    def __init__(
+        self,
+        own: Callable[[Asked], AsyncGenerator[bytes]],
+        own_id: Callable[[], str],
+        others: Elsewhere,
+        patience: float = PATIENCE,
+    ):
         """`own` reads what this node has itself; `others` asks managers that may reach the node."""
+        self._patience = patience
         self._own = own
         self._own_id = own_id
         self._others = others
@@ -77,7 +84,7 @@ class LogBroker:
         # The one that listens last: those before it may be gone without our knowledge.
         listeners[-1].put_nowait(encoded(msgspec.structs.replace(asked, name=name)))
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await reading.begun.wait()
             while (piece := await reading.pieces.get()) is not None:
                 yield piece

@@ -24,7 +24,8 @@ class _At(NamedTuple):
 
 
 class LogProgress:
-    def __init__(self, query: LogQuery) -> None:
+    def __init__(self, query: LogQuery, most: int = _MOST) -> None:
+        self._most = most
         self._query = query
         # From when on the log would be asked for, the latest time that has come, and how much has come in between. Many
         # records may have one time. What is too old for `_since` goes when it has become much.
@@ -83,14 +84,14 @@ class LogProgress:
                 self._open.setdefault(stream, time)
             else:
                 self._open.pop(stream, None)
-        much = len(self._came) > 2 * _MOST
+        much = len(self._came) > 2 * self._most
         if much:
-            self._earliest = max(self._earliest, list(self._came)[-_MOST].time)
+            self._earliest = max(self._earliest, list(self._came)[-self._most].time)
         self._last, self._since = last, max(self._earliest, min([last, *self._open.values()]))
         if much or not self._open:
             self._came = {at: size for at, size in self._came.items() if at.time >= self._since}
-        if len(self._came) > 2 * _MOST:  # times that go backwards: a node may tell anything
-            self._came = dict(list(self._came.items())[-_MOST:])
+        if len(self._came) > 2 * self._most:  # times that go backwards: a node may tell anything
+            self._came = dict(list(self._came.items())[-self._most :])
 
     def _rest(self, lines: Columns, left: Counter[int]) -> Columns:
         kinds, kept, times = list[bytes](), list[bytes](), list[bytes]()

@@ -29,8 +29,10 @@ class TaskLogs:
         cluster: Cluster,
         store: SwarmRecords,
         broker: LogBroker,
+        first_pause: float = FIRST_PAUSE,
     ) -> None:
         """`broker` reads logs of other nodes."""
+        self._first_pause = first_pause
         self._containers = containers
         self._cluster = cluster
         self._nodes, self._tasks = store.nodes, store.tasks
@@ -70,7 +72,7 @@ class TaskLogs:
         as the node is in the swarm."""
         forms = [form(task) for task in tasks]
         reading = _Reading(tasks, forms, [LogProgress(query) for _ in tasks], follow=query.follow)
-        pause, begun = FIRST_PAUSE, False
+        pause, begun = self._first_pause, False
         while True:
             known = self._nodes.get(node)
             try:
@@ -78,7 +80,7 @@ class TaskLogs:
                     raise NotFound("the node is down" if known is not None else "the node is not in the swarm any more")
                 async with aclosing(reading.read(self._broker, node)) as pieces:
                     async for piece in pieces:
-                        pause, begun = FIRST_PAUSE, True
+                        pause, begun = self._first_pause, True
                         yield piece
                 return
             except HuskError as error:

@@ -17,7 +17,7 @@ from husk.swarm.ca import renewal
 from husk.swarm.ca.identity import Identity
 from husk.swarm.membership.certificates import NodeCertificates
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.transport.listener import LazyListener, Listener
+from husk.swarm.transport.listener import PAUSE, LazyListener, Listener
 from husk.text.endpoints import MANAGER_PORT, HostPort, read_endpoint
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,13 @@ class ClusterListener:
         cluster: Cluster,
         certificates: NodeCertificates,
         served: Callable[[], "port.server.ClusterPort"],
+        again: float = _AGAIN,
+        look: float = _LOOK,
+        pause: float = PAUSE,
     ) -> None:
-        """`served` makes the port with all that it serves."""
+        """`served` makes the port with all that it serves. In seconds: `again` until a port that was taken is tried
+        again, `look` between two looks at the roots, `pause` after one that could not be opened."""
+        self._again, self._look, self._pause = again, look, pause
         self._cluster = cluster
         self._certificates = certificates
         self._served = served
@@ -77,7 +82,7 @@ class ClusterListener:
         if self._door is not None:
             return
         try:
-            self._door = LazyListener(*self.endpoint, self._serve)
+            self._door = LazyListener(*self.endpoint, self._serve, self._pause)
             self._cluster.port_trouble = ""
         except OSError as error:
             told = _told(self.endpoint, error)
@@ -97,7 +102,7 @@ class ClusterListener:
         """Go on with the replacement of a root whenever a node has come further. Handlers only tell of that: they end
         with the calls of their nodes."""
         while True:
-            await self._certificates.noted(_LOOK)
+            await self._certificates.noted(self._look)
             await self._settle()
 
     async def _settle(self) -> None:
@@ -114,7 +119,7 @@ class ClusterListener:
             self._looking = self._tasks.spawn(self._look_again(), "certificates of the swarm, once more")
 
     async def _look_again(self) -> None:
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(self._look)
         self._looking = None
         await self._settle()
 
@@ -147,7 +152,7 @@ class ClusterListener:
 
     async def _retry(self) -> None:
         while self._door is None:
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(self._again)
             self.open()
 
     async def _serve(self, listener: Listener) -> None:

@@ -47,8 +47,10 @@ class Cluster:
         machine: Machine,
         subnets: Callable[[], Awaitable[Sequence[str]]] | None = None,
         clock: Clock = CLOCK,
+        patience: float = PATIENCE,
     ) -> None:
         """`subnets` asks the host what it reaches by other ways than the swarm's networks."""
+        self._patience = patience
         self._ask_subnets = subnets
         self._clock = clock
         self._subnets: Sequence[str] = ()
@@ -395,7 +397,7 @@ class Cluster:
 
     async def _heard(self) -> None:
         """Let its store have a moment to answer, where that could not be asked before."""
-        for _ in range(int(PATIENCE / LOOK)):
+        for _ in range(int(self._patience / LOOK)):
             if not self._unheard:
                 break
             await asyncio.sleep(LOOK)

@@ -6,7 +6,7 @@ What goes up from here: `EtcdMembership.ended`, that this host's member of etcd 
 from typing import NamedTuple
 
 from husk.swarm.membership.certificates import NodeCertificates
-from husk.swarm.membership.cluster import Cluster
+from husk.swarm.membership.cluster import PATIENCE, Cluster
 from husk.swarm.membership.etcd_membership import ETCD, EtcdDriver, EtcdMembership
 from husk.swarm.membership.nodes import Nodes
 from husk.swarm.model.clocks import CLOCK, Clock
@@ -25,11 +25,15 @@ class MembershipParts(NamedTuple):
 
 
 def build_membership(
-    around: SwarmSurroundings, state: StateParts, etcd: EtcdDriver = ETCD, clock: Clock = CLOCK
+    around: SwarmSurroundings,
+    state: StateParts,
+    etcd: EtcdDriver = ETCD,
+    clock: Clock = CLOCK,
+    patience: float = PATIENCE,
 ) -> MembershipParts:
     config, records, sealer = around.config, state.records, state.sealer
     labels = dict(label.partition("=")[::2] for label in config.labels)
-    cluster = Cluster(around.state, records, sealer, labels, around.machine, around.networks.subnets)
+    cluster = Cluster(around.state, records, sealer, labels, around.machine, around.networks.subnets, patience=patience)
     etcd_membership = EtcdMembership(
         records,
         cluster,

@@ -45,8 +45,11 @@ MOST_STEPS = 100
 
 
 class OverlayAllocator:
-    def __init__(self, records: SwarmRecords, cluster: LocalNode, woken: Callable[[], None]) -> None:
+    def __init__(
+        self, records: SwarmRecords, cluster: LocalNode, woken: Callable[[], None], pause: float = PAUSE
+    ) -> None:
         """`woken`: somebody has come to a network, here or elsewhere, or has gone."""
+        self._pause = pause
         self._records = records
         self._cluster = cluster
         self._woken = woken
@@ -316,7 +319,7 @@ class OverlayAllocator:
                     raise
                 # Somebody else was faster: what it wrote is on its way here, and need not be waited for.
                 if closing := any(kind == CLOSING for kind, _ in error.names):
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(self._pause)
                 for kind, key in error.names:
                     self._take(kind, key, await self._records.store.get(kind, key))
                 continue

@@ -42,7 +42,15 @@ class AddressCalls(Protocol):
 
 
 class RemoteNetworks(OverlayAllocator):
-    def __init__(self, records: SwarmRecords, here: LocalNode, woken: Callable[[], None], calls: AddressCalls) -> None:
+    def __init__(
+        self,
+        records: SwarmRecords,
+        here: LocalNode,
+        woken: Callable[[], None],
+        calls: AddressCalls,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._patience = patience
         super().__init__(records, here, woken)
         self._calls = calls
         self._number = 0
@@ -112,7 +120,7 @@ class RemoteNetworks(OverlayAllocator):
         except NotFound:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 while wanted not in self.networks:
                     self._heard.clear()
                     await self._heard.wait()

@@ -16,7 +16,7 @@ import msgspec
 from husk.aio.tasks import Tasks
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
-from husk.swarm.loops import again_and_again
+from husk.swarm.loops import PAUSES, again_and_again
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task, TaskStatus
 from husk.swarm.node.delivery import Value
@@ -57,10 +57,12 @@ class RemoteAssignments:
         told_all: Callable[[], None],
         networks: Callable[[NetworkNews | None], None] = lambda news: None,
         managers: Callable[[list[tuple[str, str]]], None] = lambda told: None,
+        pauses: tuple[float, float] = PAUSES,
     ) -> None:
         """`wake` hears the ids of tasks that are new or changed, `told_all` that a manager has told everything,
         `networks` what it tells of those, and None where one begins to tell everything; `managers` who they are, as
         (node, HOST:PORT)."""
+        self._pauses = pauses
         self._networks = networks
         self._managers = managers
         self._channel = channel
@@ -79,8 +81,8 @@ class RemoteAssignments:
         self._tasks = Tasks()
 
     def start(self) -> None:
-        self._tasks.spawn(again_and_again(self._listen, "assignments"), "services: assignments")
-        self._tasks.spawn(again_and_again(self._tell, "reports"), "services: reports")
+        self._tasks.spawn(again_and_again(self._listen, "assignments", self._pauses), "services: assignments")
+        self._tasks.spawn(again_and_again(self._tell, "reports", self._pauses), "services: reports")
 
     async def close(self) -> None:
         await self._tasks.cancel_all()

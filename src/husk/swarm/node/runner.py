@@ -43,7 +43,9 @@ class TaskRunner:
         images: Images,
         deliveries: Deliveries,
         clock: Clock = CLOCK,
+        again: float = AGAIN,
     ) -> None:
+        self._again = again
         self._assignments = assignments
         self._deliveries = deliveries
         self._containers = containers
@@ -145,7 +147,7 @@ class TaskRunner:
                         container[:12],
                         error,
                     )
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(self._again)
         finally:
             self._removing.discard(container)
 

@@ -78,7 +78,13 @@ class CertificateServicer(Protocol):
 
 
 class CertificateHandlers:
-    def __init__(self, ca_server: CertificateServicer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ca_server: CertificateServicer,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._patience = patience
         self._ca_server = ca_server
         self._clock = clock
         self._attempts = Attempts()
@@ -117,7 +123,7 @@ class CertificateHandlers:
     async def _follow(self, peer: Peer, request: FollowRequest) -> FollowReply:
         wanted = self._ca_server.wanted(peer)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 while not wanted.renew and root_digest(wanted.roots) == request.roots:
                     await self._ca_server.changed()
                     wanted = self._ca_server.wanted(peer)

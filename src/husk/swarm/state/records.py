@@ -44,7 +44,14 @@ _LATEST = 1 << 62
 class SwarmRecords:
     """The swarm's records, for reconciler and edge. A write is durable when it returns, that of a task soon after."""
 
-    def __init__(self, store: ClusterStore, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        store: ClusterStore,
+        clock: Clock = CLOCK,
+        hearing: float = HEARING,
+        catching_up: float = CATCHING_UP,
+    ) -> None:
+        self._hearing, self._catching_up = hearing, catching_up
         self._clock = clock
         self.store = store
         self.services: dict[str, Service] = {}
@@ -144,14 +151,14 @@ class SwarmRecords:
             except Stale as stale:
                 if all(kind != GUARD for kind, _ in stale.names):
                     raise
-            await self._hear_until(lambda: self._guards != seen, HEARING)  # noqa: B023
+            await self._hear_until(lambda: self._guards != seen, self._hearing)  # noqa: B023
         raise InvalidParameter(OUT_OF_SEQUENCE)
 
     async def has_swarm(self) -> bool:
         """Tell if the store itself holds a swarm. If not, memory forgets a former one first; True if it does not."""
         if await self.store.get("swarm", KEY) is not None:
             return True
-        await self._hear_until(lambda: self.swarm is None, HEARING)
+        await self._hear_until(lambda: self.swarm is None, self._hearing)
         return self.swarm is not None
 
     async def catch_up(self) -> None:
@@ -160,12 +167,12 @@ class SwarmRecords:
         if not self.shared:
             return
         there = await self.store.commit(Check(GUARD, _NOTHING, NEW))
-        await self._hear_until(lambda: self._told >= there, CATCHING_UP)
+        await self._hear_until(lambda: self._told >= there, self._catching_up)
         if self._told >= there:
             return
         # Somebody else may use the same store, of whom nothing is told.
         wanted = {record.key: record.version for record in (await self.store.listing("task")).records}
-        await self._hear_until(lambda: not self._unheard(wanted), CATCHING_UP)
+        await self._hear_until(lambda: not self._unheard(wanted), self._catching_up)
         if self._unheard(wanted):
             raise Unavailable("this manager has not heard yet what the others have written")
 

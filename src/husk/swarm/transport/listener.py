@@ -22,9 +22,9 @@ Opening = Callable[[Listener], Awaitable[None]]
 
 
 class LazyListener:
-    def __init__(self, host: str, port: int, opening: Opening) -> None:
+    def __init__(self, host: str, port: int, opening: Opening, pause: float = PAUSE) -> None:
         """OSError where another program has the port, or this host not the address."""
-        self._opening = opening
+        self._opening, self._pause = opening, pause
         self._tasks = Tasks()
         self._listener = listen(host, port)
         self.address = self._listener.getsockname()
@@ -44,7 +44,7 @@ class LazyListener:
             await self._opening(self._listener)
         except Exception as error:
             log.warning("the cluster port cannot be opened: %s", error)
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
             self._listen()
 
     def _forget(self) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from husk.engine.logs.records import LogQuery
 from husk.errors import Conflict, HuskError, NotFound, Unavailable
-from husk.swarm.logs import broker as log_broker
-from husk.swarm.logs.broker import BROKEN, MOST, NOT_HEARD, LogBroker, askable
+from husk.swarm.logs.broker import BROKEN, MOST, NOT_HEARD, PATIENCE, LogBroker, askable
 from husk.swarm.model.node import ManagerStatus, Node, NodeStatus
 from husk.swarm.port.assignment_messages import decoded, encoded
 from husk.swarm.port.log_messages import Asked
@@ -17,9 +16,9 @@ ASKED = Asked(node="w", tasks=["t"], query=LogQuery(follow=True))
 
 
 class Room:
-    def __init__(self, *ways: "bytes | HuskError") -> None:
+    def __init__(self, *ways: "bytes | HuskError", patience: float = PATIENCE) -> None:
         self.ways = ways
-        self.broker = LogBroker(self._own, lambda: "m", self._others)
+        self.broker = LogBroker(self._own, lambda: "m", self._others, patience)
 
     async def _own(self, asked: Asked) -> AsyncGenerator[bytes]:
         yield b"own"
@@ -111,9 +110,8 @@ async def test_a_node_that_breaks_off_is_told(cancel: int) -> None:
     await listening.aclose()
 
 
-async def test_a_node_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_broker, "PATIENCE", 0.01)
-    room = Room()
+async def test_a_node_that_does_not_begin() -> None:
+    room = Room(patience=0.01)
     listening, _, _ = await room.asked()
     with pytest.raises(Unavailable, match="does not bring"):
         await room.first

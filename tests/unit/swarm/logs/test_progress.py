@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from husk.engine.logs.records import Columns, LogQuery, RecordSelection, take_apart
 from husk.engine.model.clock import rfc3339
 from husk.errors import InvalidParameter
-from husk.swarm.logs import progress as log_progress
 from husk.swarm.logs.progress import LogProgress
 
 
@@ -72,9 +71,8 @@ def test_who_wants_nothing_of_before_gets_what_comes_since_the_reading_began() -
     assert progress.query.since_ns == 8
 
 
-def test_a_line_without_end_is_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_progress, "_MOST", 3)
-    progress = LogProgress(LogQuery(follow=True))
+def test_a_line_without_end_is_not_remembered_without_end() -> None:
+    progress = LogProgress(LogQuery(follow=True), most=3)
     for moment in range(1, 10):
         progress.take(lines((moment, "stdout P", "x")))
     assert len(progress._came) <= 6 and progress.query.since_ns == 5
@@ -92,9 +90,8 @@ def test_records_of_one_time_are_counted_and_not_remembered_one_by_one() -> None
     assert progress.take(again).data == [b"y"]
 
 
-def test_times_that_go_backwards_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_progress, "_MOST", 3)
-    progress = LogProgress(LogQuery(follow=True))
+def test_times_that_go_backwards_are_not_remembered_without_end() -> None:
+    progress = LogProgress(LogQuery(follow=True), most=3)
     progress.take(lines((1, "stderr P", "a line without end")))
     for moment in range(900, 0, -9):
         progress.take(lines(*((moment - by, "stdout F", "x") for by in range(9))))

@@ -12,7 +12,6 @@ from husk.engine.logs.records import STDERR, Columns, LogQuery
 from husk.engine.model.clock import rfc3339
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.storage.state.store import StateStore
-from husk.swarm.logs import task_logs
 from husk.swarm.logs.progress import LogProgress
 from husk.swarm.logs.task_logs import note, told
 from husk.swarm.model.services import Task
@@ -108,9 +107,8 @@ async def followed(room: SwarmRoom, tasks: list[Task], tail: int | None = None) 
 
 
 @pytest.fixture
-async def there(room: SwarmRoom, monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+async def there(room: SwarmRoom) -> list[Task]:
     """Two tasks of the other node."""
-    monkeypatch.setattr(task_logs, "FIRST_PAUSE", 0.001)
     web = await made(room, spec())
     tasks = [task(web, slot=slot, container_id=f"0{slot}", node_id="w") for slot in (2, 3)]
     await room.store.save(*tasks)

@@ -9,12 +9,12 @@ import pytest
 
 from husk.errors import DiskFault, SystemFault, Unauthorized, Unavailable
 from husk.storage.state.store import Change, StateStore
-from husk.swarm.membership import cluster
 from husk.swarm.membership.autolock import write_key
 from husk.swarm.model import refusals
 from husk.swarm.model.settings import SwarmSpec
 from husk.swarm.model.swarm import KEY, KIND, MEMBERSHIP
 from husk.swarm.state.transactions import News
+from tests.support.full_store import FullStore
 from tests.support.waiting import soon
 from tests.unit.swarm.membership.test_moving import swarm
 from tests.unit.swarm.swarm_room import SwarmRoom
@@ -53,12 +53,7 @@ async def test_a_host_that_has_another_name_says_so_at_the_next_start(tmp_path: 
 
 async def test_a_host_says_which_subnets_it_uses(tmp_path: Path, state: StateStore) -> None:
     room = SwarmRoom(tmp_path, state)
-    used = ["192.0.2.0/24"]
-
-    async def look() -> list[str]:
-        return list(used)
-
-    room.cluster._ask_subnets = look
+    used = room.networks.used = ["192.0.2.0/24"]
     await room.init()
     assert room.cluster.node.description.subnets == used
     used.append("198.51.100.0/24")
@@ -66,22 +61,13 @@ async def test_a_host_says_which_subnets_it_uses(tmp_path: Path, state: StateSto
     assert room.cluster.node.description.subnets == used
 
 
-async def test_a_swarm_that_cannot_be_written_leaves_nothing(
-    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_swarm_that_cannot_be_written_leaves_nothing(tmp_path: Path, state: FullStore) -> None:
     room = SwarmRoom(tmp_path, state)
-    commit = state.commit
-
-    async def full(*changes: Change, lazy: bool = False) -> None:
-        if changes[0].kind == KIND:
-            raise DiskFault("no space left on device")
-        await commit(*changes, lazy=lazy)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(state, "commit", full)
-        with pytest.raises(DiskFault):
-            await room.init()
+    state.full, state.refuses = True, lambda change: change.kind == KIND
+    with pytest.raises(DiskFault):
+        await room.init()
     assert (room.cluster.active, room.cluster.node_id, state.load(MEMBERSHIP)) == (False, "", {})
+    state.full = False
     await room.init()
     assert room.cluster.active
 
@@ -128,15 +114,14 @@ async def test_a_swarm_that_has_just_gone_is_in_nobodys_way(tmp_path: Path, stat
 
 
 async def test_a_manager_whose_records_are_not_known_is_unlocked_all_the_same(
-    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, state: StateStore
 ) -> None:
     """Its member of etcd may wait for that."""
-    monkeypatch.setattr(cluster, "PATIENCE", 0.0)
     first = SwarmRoom(tmp_path, state)
     await first.init()
     first.sealer.lock(b"u" * 32)
     first.sealer.keep_locked()
-    room, key = SwarmRoom(tmp_path, state), write_key(b"u" * 32)
+    room, key = SwarmRoom(tmp_path, state, patience=0.0), write_key(b"u" * 32)
     room.store.swarms.clear()
     room.store.nodes.clear()
     room.store.shared, room.store.away = True, lambda: refusals.LOCKED

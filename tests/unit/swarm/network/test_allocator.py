@@ -13,7 +13,6 @@ from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFou
 from husk.network.endpoint import EndpointOptions
 from husk.storage.state.store import StateStore
 from husk.swarm.model.services import NetworkAttachment, Service, ServiceSpec
-from husk.swarm.network import allocator as shared_networks
 from husk.swarm.network.allocator import OverlayAllocator, world_of
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.state.records import SwarmRecords
@@ -21,6 +20,7 @@ from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Delete, Listing, News, Put
 from tests.support.but import but
 from tests.support.overlay_places import every_place
+from tests.support.tapped_store import TappedStore
 from tests.support.waiting import soon
 
 WEB = Occupant("endpoint", ("web",), "c", "t")
@@ -34,13 +34,13 @@ def lan(subnet: str = "10.0.9.0/29", **fields: str) -> Network:
 class Manager:
     """One of several on a store; it hears of the others when it is told to."""
 
-    def __init__(self, store: SqliteStore, node: str) -> None:
+    def __init__(self, store: TappedStore, node: str) -> None:
         self.store = store
         self.woken = 0
         cluster = cast(LocalNode, SimpleNamespace(node_id=node, active=True))
-        records = SwarmRecords(store)
-        records.shared = True
-        self.networks = OverlayAllocator(records, cluster, self._wake)
+        self.records = SwarmRecords(store)
+        self.records.shared = True
+        self.networks = OverlayAllocator(self.records, cluster, self._wake, pause=0.001)
 
     def _wake(self) -> None:
         self.woken += 1
@@ -49,7 +49,7 @@ class Manager:
         listings = [await self.store.listing(kind) for kind in ("overlay", "address", "guard", "service")]
         records = tuple(record for listing in listings for record in listing.records)
         news = News(max(listing.revision for listing in listings), True, records)
-        self.networks._records.take_in(news)
+        self.records.take_in(news)
         return self.networks.take_in(news)
 
     @property
@@ -59,7 +59,7 @@ class Manager:
 
 @pytest.fixture
 def managers(state: StateStore) -> tuple[Manager, Manager]:
-    store = SqliteStore(state)
+    store = TappedStore(SqliteStore(state))
     return Manager(store, "one"), Manager(store, "two")
 
 
@@ -123,8 +123,11 @@ async def test_two_managers_give_no_mac_out_twice(managers: tuple[Manager, Manag
     await two.hear()
     with pytest.raises(Forbidden, match=f"in use on network lan: {place.address} has it"):
         await second
-    assert not two.networks.underway and not two.networks._macs_underway
+    assert not two.networks.underway
     await two.networks.take(lan(), WEB, EndpointOptions(mac="02:00:00:00:00:06"))
+    await one.networks.give_back([place])
+    await two.hear()
+    await two.networks.take(lan(), WEB, options)
 
 
 async def test_an_address_that_a_newer_release_has_taken_in_words_of_its_own_is_taken(
@@ -196,7 +199,7 @@ async def test_a_network_that_a_service_of_another_manager_comes_to_stays(manage
     await one.hear()
     wanted = ServiceSpec(name="web", networks=[NetworkAttachment(target="lan-id")])
     service = Service(id="s", version=0, created_at="", updated_at="", spec=wanted)
-    await two.networks._records.save(service, alone="service")
+    await two.records.save(service, alone="service")
     removing = asyncio.gather(one.networks.removing(lan()), return_exceptions=True)
     await asyncio.sleep(0)
     await one.hear()
@@ -237,14 +240,11 @@ async def test_a_network_that_somebody_has_just_come_to_stays_though_nothing_was
     assert (await one.store.listing("overlay-closing")).records == (), "others may come again"
 
 
-async def test_while_a_network_is_removed_nobody_comes_to_it(
-    managers: tuple[Manager, Manager], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_while_a_network_is_removed_nobody_comes_to_it(managers: tuple[Manager, Manager]) -> None:
     one, two = managers
-    monkeypatch.setattr(shared_networks, "PAUSE", 0.001)
     await one.networks.add(lan())
     await two.hear()
-    listing, tried = one.store.listing, list[str]()
+    listing, tried = one.store.on_listing, list[str]()
 
     async def listed(kind: str) -> Listing:
         if kind == "address" and not tried:
@@ -255,7 +255,7 @@ async def test_while_a_network_is_removed_nobody_comes_to_it(
             tried.append("take")
         return await listing(kind)
 
-    monkeypatch.setattr(one.store, "listing", listed)
+    one.store.on_listing = listed
     await one.networks.removing(lan())
     assert tried == ["take"] and not one.networks.networks
     with pytest.raises(NotFound):
@@ -264,13 +264,13 @@ async def test_while_a_network_is_removed_nobody_comes_to_it(
 
 
 async def test_a_manager_that_was_away_too_long_amid_a_removal_removes_nothing(
-    managers: tuple[Manager, Manager], monkeypatch: pytest.MonkeyPatch
+    managers: tuple[Manager, Manager],
 ) -> None:
     """Its lease has ended, and somebody has come since."""
     one, two = managers
     await one.networks.add(lan())
     await two.hear()
-    listing = one.store.listing
+    listing = one.store.on_listing
 
     async def listed(kind: str) -> Listing:
         found = await listing(kind)
@@ -279,7 +279,7 @@ async def test_a_manager_that_was_away_too_long_amid_a_removal_removes_nothing(
             await two.networks.take(lan(), WEB)
         return found
 
-    monkeypatch.setattr(one.store, "listing", listed)
+    one.store.on_listing = listed
     with pytest.raises(Conflict, match="overlay-closing lan-id"):
         await one.networks.removing(lan())
     assert (await listing("overlay")).records and (await listing("address")).records
@@ -289,7 +289,7 @@ async def test_a_network_of_one_manager_stays_while_somebody_is_about_to_come(
     managers: tuple[Manager, Manager],
 ) -> None:
     one, _ = managers
-    one.networks._records.shared = False
+    one.records.shared = False
     await one.networks.add(lan())
     taking = soon(one.networks.take(lan(), WEB))
     await asyncio.sleep(0)
@@ -324,10 +324,11 @@ async def test_one_that_another_node_takes_through_us_and_one_that_was_there_bef
     assert await one.networks.note(network, WEB, "10.0.9.4")
     assert not await two.networks.note(network, WEB, "10.0.9.4") and two.addresses == {"10.0.9.4"}
     # The next daemon of a host that has its records alone.
-    again = Manager(SqliteStore(state), "one").networks
+    next_one = Manager(TappedStore(SqliteStore(state)), "one")
+    again = next_one.networks
     again.load(SqliteStore(state))
     assert again.networks["lan-id"].vni == 4097 and {p.address for p in every_place(again)} == one.addresses
-    assert world_of(again._records, again).networks is again.networks
+    assert world_of(next_one.records, again).networks is again.networks
     again.deaf()
     await again.clear()
     assert not again.networks and not list(every_place(again)) and not list(again.on("worker"))
@@ -337,7 +338,7 @@ async def test_nothing_is_written_while_the_records_are_moved(managers: tuple[Ma
     one, _ = managers
     network = lan()
     await one.networks.add(network)
-    async with one.networks._records.still():
+    async with one.records.still():
         taking = soon(one.networks.take(network, WEB))
         for _ in range(5):
             await asyncio.sleep(0)

@@ -16,11 +16,12 @@ from husk.errors import InvalidParameter, SystemFault
 from husk.network.endpoint import EndpointOptions
 from husk.network.wireguard.parties import Party, inner_address, text_of_key
 from husk.storage.state.store import StateStore
-from husk.swarm.model.services import NetworkAttachment, TaskSpec, VirtualIP
+from husk.swarm.model.services import NetworkAttachment, PortConfig, TaskSpec, VirtualIP
 from husk.swarm.network.allocator import OverlayAllocator
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_feed import OverlayFeed
 from husk.swarm.network.share import TunnelKey
+from husk.swarm.state.leader import NoLeadership
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
 from tests.support.but import but
@@ -31,10 +32,14 @@ from tests.unit.swarm.manager.test_planner import make_service, make_task
 class FakePresence:
     def __init__(self, live: LiveNetwork) -> None:
         self.here: list[LiveNetwork] = [live]
-        self.ingress = None
+        self.ingress: object = None
         self.left: list[str] = []
         self.alone: list[LiveNetwork] = []
         self.noted: list[str] = []
+        self.leave_fails: OSError | None = None
+
+    async def bring(self, live: object) -> None:
+        raise SystemFault("no WireGuard here")
 
     async def know(self, networks: object) -> None: ...
 
@@ -47,6 +52,8 @@ class FakePresence:
         self.here.append(live)
 
     async def leave(self, live: LiveNetwork) -> None:
+        if self.leave_fails is not None:
+            raise self.leave_fails
         self.left.append(live.record.name)
         self.here.remove(live)
 
@@ -88,14 +95,23 @@ class Room:
         self.applied: list[Any] = []
         self.fails = False
         self.overlays = SimpleNamespace(apply=self._apply, public=None)
+        self.feed = self.make_feed()
+
+    def make_feed(self) -> OverlayFeed:
         networks = SimpleNamespace(presence=self.presence, overlays=self.overlays)
-        self.feed = OverlayFeed(
+        return OverlayFeed(
             store=self.records,
             cluster=cast(LocalNode, self.cluster),
             networks=cast(Any, networks),
             shared=self.shared,
             unsaved=lambda: False,
         )
+
+    def told(self, feed: OverlayFeed) -> object:
+        """All that came of it last, in no order."""
+        underlay, ways = self.applied[-1]
+        told = [(id, way.vni, way.own, way.own6, frozenset(way.peers)) for id, way in sorted(ways.items())]
+        return self.live.elsewhere, underlay, told, sorted(feed.sources())
 
     async def _apply(self, underlay: Any, ways: Any) -> None:
         if self.fails:
@@ -205,13 +221,8 @@ async def test_a_host_that_cannot_or_need_not(room: Room, caplog: pytest.LogCapt
     assert await room.feed.settle() and len(room.applied) == 1
 
 
-async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def leave(live: LiveNetwork) -> None:
-        raise OSError("busy")
-
-    monkeypatch.setattr(room.presence, "leave", leave)
+async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(room: Room) -> None:
+    room.presence.leave_fails = OSError("busy")
     await room.take("n1", "10.0.9.254", Occupant("host"))
     room.live.members.clear()
     assert not await room.feed.settle()
@@ -220,13 +231,10 @@ async def test_a_network_that_cannot_leave_keeps_no_other_from_its_way(
 
 
 async def test_networks_that_cannot_be_had_keep_no_other_from_its_address(
-    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def bring(live: LiveNetwork) -> None:
-        raise SystemFault("no WireGuard here")
-
-    monkeypatch.setattr(room.presence, "bring", bring, raising=False)
-    monkeypatch.setattr(room.feed, "_ingress", lambda: SimpleNamespace())
+    room.records.services["s"] = make_service(ports=[PortConfig(target_port=80, published_port=80)])
+    room.presence.ingress = SimpleNamespace()
     full = Network(id="full-id", name="full", driver="overlay", created="", vni=4098, subnet="10.0.8.0/30")
     await room.shared.add(full)
     for _ in range(2):
@@ -365,7 +373,7 @@ async def test_a_host_whose_record_is_wrong_keeps_no_other_out(
         await room.take(node, f"10.0.9.{node[1]}0", Occupant("host"))
         cast(Any, room.records.nodes[node]).tunnel_key = text_of_key(node[1].encode() * 32)
     setattr(room.records.nodes["n2"], field, value)
-    cast(Any, room.feed)._is_left = lambda *_: False
+    room.records.leadership = NoLeadership()  # nobody gives back what these have
     assert await room.feed.settle() and await room.feed.settle()
     assert [party.inner for party in room.applied[-1][0].mesh.parties] == [inner_address("n3")]
     assert caplog.text.count("node n2 is left out of encrypted networks") == 1
@@ -401,35 +409,29 @@ async def test_what_is_kept_is_what_a_look_at_everything_gives(room: Room, chanc
                 other.status.state = chance.choice(("ready", "down"))
                 if node != "n1":
                     other.data_address = chance.choice(("", f"192.0.2.{node[1:]}", "192.0.2.77"))
-        room.feed._look()
-        fresh = OverlayFeed(
-            store=room.records,
-            cluster=cast(LocalNode, room.cluster),
-            networks=room.feed._networks,
-            shared=room.shared,
-            unsaved=lambda: False,
-        )
-        kept = room.live.elsewhere
-        fresh._look()
-        assert kept == room.live.elsewhere
-        [one], [other_view] = room.feed._views.values(), fresh._views.values()
-        assert (one.peers, dict(one.sources), one.own) == (other_view.peers, other_view.sources, other_view.own)
+        await room.feed.settle()  # which may give back what nobody has
+        await room.feed.settle()
+        kept = room.told(room.feed)
+        fresh = room.make_feed()
+        await fresh.settle()
+        assert kept == room.told(fresh)
         fresh.close()
 
 
-async def test_a_look_that_fails_begins_anew(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_look_that_fails_begins_anew(room: Room) -> None:
     await room.take("n1", "10.0.9.10", Occupant("host"))
     await room.take("n2", "10.0.9.21", Occupant("endpoint", ("web",), "c"))
-    with monkeypatch.context() as patched:
-        patched.setattr(OverlayFeed, "_is_told", lambda self, place: 1 // 0)
-        with pytest.raises(ZeroDivisionError):
-            room.feed._look()
-    room.feed._look()
+    node = cast(Any, room.records.nodes["n2"])
+    status = node.status
+    node.status = None
+    with pytest.raises(AttributeError):
+        await room.feed.settle()
+    node.status = status
+    assert await room.feed.settle()
     assert room.feed.sources() == [("10.0.9.21", "10.0.9.10")]
 
 
 async def test_one_that_is_not_asked_any_more_hears_nothing(room: Room) -> None:
+    assert room.shared.observers
     room.feed.close()
-    await room.take("n2", "10.0.9.21", Occupant("endpoint", ("web",), "c"))
-    room.records.learn(make_task(1, node_id="n2"))
-    assert not room.feed._addresses and not room.feed._tasks
+    assert not room.shared.observers

@@ -18,6 +18,7 @@ from husk.swarm.network.reached import ReachableTasks
 from husk.swarm.spec.network_services import Elsewhere
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
+from husk.swarm.state.transactions import ClusterRecord, News
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import make_task
 
@@ -47,11 +48,12 @@ class Room:
     def put(self, network: str, address: str, node: str, task: str) -> None:
         self.number += 1
         place = Place(network=network, address=address, node=node, kind="endpoint", task=task)
-        self.shared._keep_place(place.key, place, self.number)
+        record = ClusterRecord("address", place.key, msgspec.json.encode(place), self.number)
+        self.shared.take_in(News(self.number, False, (record,)))
 
     def drop(self, network: str, address: str) -> None:
         self.number += 1
-        self.shared._drop("address", f"{network}/{address}", self.number)
+        self.shared.take_in(News(self.number, False, (), (("address", f"{network}/{address}"),)))
 
 
 @pytest.fixture

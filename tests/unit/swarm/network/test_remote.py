@@ -12,9 +12,8 @@ from husk.engine.networks.sharing import Occupant, Place
 from husk.errors import NotFound, Unavailable
 from husk.network.endpoint import EndpointOptions
 from husk.swarm.model.node import Node
-from husk.swarm.network import remote as remote_networks
 from husk.swarm.network.local_node import LocalNode
-from husk.swarm.network.remote import RemoteNetworks
+from husk.swarm.network.remote import PATIENCE, RemoteNetworks
 from husk.swarm.network.server import AddressKeys, AddressReply, NetworkLookup
 from husk.swarm.network.share import AddressRequest, TunnelKey
 from husk.swarm.port.assignment_messages import KnownRecord, NetworkNews, decoded, encoded
@@ -65,11 +64,12 @@ class FakeManager:
 
 
 class Room:
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
         self.manager = FakeManager()
         self.woken = 0
         here = cast(LocalNode, SimpleNamespace(node_id="w"))
-        self.networks = RemoteNetworks(SwarmRecords(NoStore()), here, self._wake, self.manager)
+        self.records = SwarmRecords(NoStore())
+        self.networks = RemoteNetworks(self.records, here, self._wake, self.manager, patience)
         self.networks.hear(NetworkNews(all=True, records=[known(LAN)]))
 
     def _wake(self) -> None:
@@ -124,7 +124,7 @@ async def test_news_before_the_answer_and_the_answer_before_the_news() -> None:
     assert not room.networks.networks
 
 
-async def test_a_network_that_is_sought_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_network_that_is_sought_is_waited_for() -> None:
     room = Room()
     await room.networks.seek("lan")
     await room.networks.seek("unknown")
@@ -138,14 +138,17 @@ async def test_a_network_that_is_sought_is_waited_for(monkeypatch: pytest.Monkey
     room.networks.hear(NetworkNews(records=[known(LAN)]))
     async with asyncio.timeout(5):
         await seeking
+
+
+async def test_a_network_that_does_not_come_is_not_waited_for_without_end() -> None:
+    room = Room(patience=0.01)
     room.networks.hear(NetworkNews(gone=[("overlay", "lan")]))
-    monkeypatch.setattr(remote_networks, "PATIENCE", 0.01)
     await room.networks.seek("lan")
 
 
 async def test_a_key_is_said_and_known_here_at_once() -> None:
     room, told = Room(), TunnelKey(key="mine", port=51820)
-    nodes = room.networks._records.nodes
+    nodes = room.records.nodes
     nodes["w"] = Node(id="w", version=1, created_at="", updated_at="")
     room.manager.busy = True
     with pytest.raises(TooMany):

@@ -46,7 +46,9 @@ class Worker:
         self.manager = Manager()
         self.woken: list[str] = []
         self.told_all = 0
-        self.assignments = RemoteAssignments(self.manager, lambda *ids: self.woken.extend(ids), self._complete)
+        self.assignments = RemoteAssignments(
+            self.manager, lambda *ids: self.woken.extend(ids), self._complete, pauses=(0.001, 0.01)
+        )
 
     def _complete(self) -> None:
         self.told_all += 1
@@ -61,9 +63,7 @@ class Worker:
 
 
 @pytest.fixture
-async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    monkeypatch.setattr("husk.swarm.loops.FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("husk.swarm.loops.LONGEST_PAUSE", 0.01)
+async def worker() -> AsyncIterator[Worker]:
     made = Worker()
     yield made
     await made.assignments.close()
@@ -169,7 +169,6 @@ async def test_a_report_that_was_not_heard_counts_when_all_is_told_again(worker:
     task = worker.assignments.task("t")
     assert task is not None
     await worker.assignments.report(task, status("failed"))
-    worker.assignments._given.clear()
     worker.tell(given(state="running"), all=True)
     again = worker.assignments.task("t")
     assert again is not None and again.status.state == "failed"

@@ -63,15 +63,22 @@ class FakeAssignments(AsyncMock):
         super().__init__()
         self.there: dict[str, Task] = {}
         self.task = self.there.get
+        self.own: list[Task] = []
+        self.tasks = lambda: self.own
+
+    @property
+    def status(self) -> TaskStatus:
+        """The last word on the task."""
+        return self.there["t1"].status
 
     async def report(self, task: Task, status: TaskStatus) -> None:
         self.there[task.id] = but(task, status=status)
 
 
-def made(containers: Containers) -> tuple[TaskRunner, Service, Task]:
+def made(containers: Containers, assignments: FakeAssignments | None = None) -> tuple[TaskRunner, Service, Task]:
     runner = TaskRunner(
-        assignments=FakeAssignments(), containers=containers, images=Mock(),
-        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
+        assignments=assignments or FakeAssignments(), containers=containers, images=Mock(),
+        deliveries=AsyncMock(deliver=AsyncMock(return_value=[])), again=0.01,
     )  # fmt: skip
     template = TaskSpec(container_spec=ContainerSpec(image="busybox"))
     spec = ServiceSpec(name="web", task_template=template)
@@ -83,10 +90,16 @@ def made(containers: Containers) -> tuple[TaskRunner, Service, Task]:
     return runner, service, task
 
 
+async def launched(runner: TaskRunner, task: Task, service: Service) -> None:
+    runner.launch(task, service)
+    await until_async(lambda: not runner.busy(task), "it is over")
+
+
 @pytest.mark.parametrize(("step", "done"), [("create", ["create", "stop"]), ("start", ["create", "start", "stop"])])
 async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(step: str, done: list[str]) -> None:
     containers = SlowContainers(step)
-    runner, service, task = made(cast(Containers, containers))
+    assignments = FakeAssignments()
+    runner, service, task = made(cast(Containers, containers), assignments)
     runner.launch(task, service)
     await containers.reached.wait()
     runner.end(task)
@@ -96,7 +109,7 @@ async def test_a_container_is_made_and_started_to_the_end_before_it_is_stopped(s
         while runner.busy(task):
             await asyncio.sleep(0)
     assert containers.log == done
-    assert runner._now(task).status.state == "shutdown"
+    assert assignments.status.state == "shutdown"
     await runner.close()
 
 
@@ -120,7 +133,6 @@ async def test_a_second_decision_waits_for_what_the_first_cut_off(steps: int) ->
             await asyncio.sleep(0)
     assert containers.log == ["create", "stop"]
     await runner.close()
-    assert runner._begun == {}
 
 
 async def test_a_template_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +146,7 @@ async def test_a_template_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatc
     runner, service, task = made(cast(Containers, SlowContainers("")))
     assert task.spec.container_spec is not None
     task.spec.container_spec.hostname = "{{.Node.Hostname}}"
-    await runner._launch(task, service)
+    await launched(runner, task, service)
     assert len(threads) == 1 and threading.get_ident() not in threads
     await runner.close()
 
@@ -144,30 +156,35 @@ async def test_what_a_daemon_started_before_a_manager_heard_of_it_is_the_tasks(s
     left = container("web.1.t1", status=status, config=ContainerConfig(labels={TASK_LABEL: "t1"}))
     remove = AsyncMock()
     containers = Mock(wraps=SlowContainers(""), find=Mock(return_value=left), remove=remove)
-    runner, service, task = made(cast(Containers, containers))
-    await runner._launch(task, service)
+    assignments = FakeAssignments()
+    runner, service, task = made(cast(Containers, containers), assignments)
+    await launched(runner, task, service)
     taken = status in ("running", "exited")
     assert (remove.await_count, containers.create.call_count) == ((0, 0) if taken else (1, 1))
-    assert runner._now(task).status.state == "starting"
-    assert (runner._now(task).status.container_id == left.id) is taken
+    assert assignments.status.state == "starting"
+    assert (assignments.status.container_id == left.id) is taken
     await runner.close()
 
 
 async def test_a_container_of_somebody_else_is_no_tasks_whatever_its_name() -> None:
     other = container("web.1.t1", status="running")
     containers = Mock(wraps=SlowContainers(""), find=Mock(return_value=other))
-    runner, service, task = made(cast(Containers, containers))
-    await runner._launch(task, service)
-    assert containers.create.call_count == 1 and runner._now(task).status.container_id != other.id
+    assignments = FakeAssignments()
+    runner, service, task = made(cast(Containers, containers), assignments)
+    await launched(runner, task, service)
+    assert containers.create.call_count == 1 and assignments.status.container_id != other.id
     await runner.close()
 
 
 async def test_a_task_without_room_says_so_in_plain_words(caplog: pytest.LogCaptureFixture) -> None:
     containers = SlowContainers("")
     failure = OSError(errno.ENOSPC, "No space left on device", "/data/containers/x")
-    runner, service, task = made(cast(Containers, Mock(wraps=containers, create=AsyncMock(side_effect=failure))))
-    await runner._launch(task, service)
-    status = runner._now(task).status
+    assignments = FakeAssignments()
+    runner, service, task = made(
+        cast(Containers, Mock(wraps=containers, create=AsyncMock(side_effect=failure))), assignments
+    )
+    await launched(runner, task, service)
+    status = assignments.status
     assert (status.state, status.err) == ("rejected", "write /data/containers/x: no space left on device")
     assert not caplog.records, "it is nothing to look for in the log"
     await runner.close()
@@ -192,36 +209,28 @@ class StubbornContainers(SlowContainers):
         del self.left[reference]
 
 
-def strangers(containers: StubbornContainers, monkeypatch: pytest.MonkeyPatch) -> tuple[TaskRunner, list[Task]]:
-    """A runner whose node has no tasks yet."""
-    monkeypatch.setattr(runner_module, "AGAIN", 0.01)
-    own = list[Task]()
-    runner, _, _ = made(cast(Containers, containers))
-    monkeypatch.setattr(runner._assignments, "tasks", lambda: own)
-    return runner, own
-
-
-async def test_a_strangers_container_is_removed_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_strangers_container_is_removed_at_last() -> None:
     containers = StubbornContainers("old")
-    runner, _ = strangers(containers, monkeypatch)
+    runner, _, _ = made(cast(Containers, containers))
     runner.remove_strangers()
     runner.remove_strangers()  # who is told twice does not try twice at once
     await until_async(lambda: not containers.left, "it is gone")
-    assert containers.log == ["box-old"] * 3
-    await until_async(lambda: not runner._removing, "nothing is left to do")
+    runner.remove_strangers()
     await runner.close()
+    assert containers.log == ["box-old"] * 3
 
 
 @pytest.mark.parametrize("how", ["given", "not understood"])
-async def test_who_is_no_stranger_any_more_is_left_alone(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    containers = StubbornContainers("old")
-    runner, own = strangers(containers, monkeypatch)
+async def test_who_is_no_stranger_any_more_is_left_alone(how: str) -> None:
+    """The other one, which fails at the same time, is tried again."""
+    containers, assignments = StubbornContainers("old", "other"), FakeAssignments()
+    runner, _, _ = made(cast(Containers, containers), assignments)
     runner.remove_strangers()
-    await until_async(lambda: bool(containers.log), "it was tried once")
+    await until_async(lambda: len(containers.log) == 2, "both were tried once")
     if how == "given":
-        own.append(Mock(id="old"))
+        assignments.own.append(Mock(id="old"))
     else:
         runner.remove_strangers(["old"])
-    await until_async(lambda: not runner._removing, "nothing is left to do")
-    assert containers.left and containers.log == ["box-old"]
+    await until_async(lambda: "box-other" not in containers.left, "the other one is gone")
     await runner.close()
+    assert containers.left and containers.log.count("box-old") == 1

@@ -118,10 +118,16 @@ def test_wrong_tokens_of_an_address() -> None:
 
 
 def test_what_is_remembered_has_an_end() -> None:
-    attempts = Attempts()
+    attempts, pauses = Attempts(), Pauses(10.0)
+    for _ in range(BURST):
+        attempts.failed("192.0.2.1", 0)
+    assert not attempts.allowed("192.0.2.1", 0)
+    assert pauses.allowed("n", 0.0) and not pauses.allowed("n", 0.0)
     for number in range(5000):
         attempts.failed(f"10.0.{number >> 8}.{number & 255}", 0)
-    assert len(attempts._until) == crowding._MOST_REMEMBERED
+        assert pauses.allowed(str(number), 0.0)
+    assert attempts.allowed("192.0.2.1", 0) and pauses.allowed("n", 0.0), "the oldest are forgotten"
+    assert not pauses.allowed("4999", 0.0)
 
 
 def test_an_address_that_its_owner_can_change_is_none() -> None:

@@ -6,13 +6,9 @@ from typing import Any, cast
 import pytest
 
 from husk.errors import Unavailable
-from husk.swarm.port.dispatch import LEAVING, DispatchBody, DispatchHandlers
+from husk.swarm.port.dispatch import LEAVE, LEAVING, DispatchBody, DispatchHandlers
 from husk.swarm.port.faults import TooMany
-from husk.swarm.port.peers import Peer
-
-
-def peer(node: str) -> Peer:
-    return cast(Peer, SimpleNamespace(node=node))
+from tests.support.handlers import port_of
 
 
 async def test_a_node_leaves_now_and_then() -> None:
@@ -23,14 +19,14 @@ async def test_a_node_leaves_now_and_then() -> None:
             raise Unavailable("the store is away")
         left.append(node)
 
-    handlers = DispatchHandlers(cast(Any, SimpleNamespace(leave=leave)), lambda: now)
-    await handlers._leave(peer("w"), DispatchBody())
+    port = port_of(DispatchHandlers(cast(Any, SimpleNamespace(leave=leave)), lambda: now))
+    await port.call(LEAVE, "w", DispatchBody())
     with pytest.raises(TooMany, match="has just left"):
-        await handlers._leave(peer("w"), DispatchBody())
-    await handlers._leave(peer("x"), DispatchBody())
+        await port.call(LEAVE, "w", DispatchBody())
+    await port.call(LEAVE, "x", DispatchBody())
     now, fails = LEAVING, True
     with pytest.raises(Unavailable):
-        await handlers._leave(peer("w"), DispatchBody())
+        await port.call(LEAVE, "w", DispatchBody())
     fails = False
-    await handlers._leave(peer("w"), DispatchBody())
+    await port.call(LEAVE, "w", DispatchBody())
     assert left == ["w", "x", "w"], "what could not be written down may be said again at once"

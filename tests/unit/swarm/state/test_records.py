@@ -15,13 +15,13 @@ from husk.swarm.model.node import Node
 from husk.swarm.model.services import SECOND, ClusterObject, Service, ServiceSpec, Task
 from husk.swarm.model.swarm import KEY
 from husk.swarm.spec.defaults import DEFAULT_RESTART_DELAY
-from husk.swarm.state import records as records_module
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.records import SwarmRecords, in_sequence, resolve
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Check, ClusterRecord, Delete, News, Stale, Step
 from tests.support.but import but
 from tests.support.clock import FakeClock
+from tests.support.full_store import FullStore
 from tests.support.waiting import soon, until_async
 from tests.unit.swarm.manager.test_planner import START, make_service, make_task, plan
 from tests.unit.swarm.membership.test_moving import swarm
@@ -113,18 +113,14 @@ async def test_who_writes_what_somebody_else_has_changed_is_refused_and_nothing_
     assert records.services == {"a": one} and fresh.version == 0
 
 
-async def test_what_a_full_disk_refuses_is_as_it_was(records: SwarmRecords, state: StateStore, monkeypatch):
+async def test_what_a_full_disk_refuses_is_as_it_was(records: SwarmRecords, state: FullStore) -> None:
     await records.save(service("a"))
     known, fresh = records.services["a"], service("b")
-
-    async def full(*changes: object, lazy: bool = False) -> None:
-        raise DiskFault("no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(state, "commit", full)
-        with pytest.raises(DiskFault):
-            await records.save(but(known, spec_version=2), fresh)
-        assert records.services == {"a": known} and records.services["a"] is known
+    state.full = True
+    with pytest.raises(DiskFault):
+        await records.save(but(known, spec_version=2), fresh)
+    assert records.services == {"a": known} and records.services["a"] is known
+    state.full = False
     await records.save(but(known, spec_version=2), fresh)
     assert set(records.services) == {"a", "b"}
 
@@ -143,9 +139,9 @@ def test_lookups():
             resolve(records, names, nothing, "thing")
 
 
-async def other_of(records: SwarmRecords) -> SwarmRecords:
+async def other_of(records: SwarmRecords, **waits: float) -> SwarmRecords:
     """The same records in the memory of another manager, which hears of nothing until it is told."""
-    made = SwarmRecords(records.store)
+    made = SwarmRecords(records.store, **waits)  # type: ignore[arg-type]
     made.take_in(await news(records.store))
     return made
 
@@ -349,7 +345,7 @@ async def test_who_waits_for_the_end_of_a_service_hears_of_it_whoever_removed_it
     assert sorted(there) == ["a", "b", "c"], "it is no manager any more"
 
 
-async def test_whether_there_is_a_swarm_the_store_says(records: SwarmRecords, monkeypatch: pytest.MonkeyPatch):
+async def test_whether_there_is_a_swarm_the_store_says(records: SwarmRecords) -> None:
     """News that broke off tell of a former one for a while."""
     assert not await records.has_swarm()
     await records.save(swarm())
@@ -361,14 +357,12 @@ async def test_whether_there_is_a_swarm_the_store_says(records: SwarmRecords, mo
     assert other.swarm is not None
     other.take_in(News(100, False, (), (("swarm", KEY),)))
     assert not await asking and other.swarm is None
-    monkeypatch.setattr(records_module, "HEARING", 0.01)
+    other = await other_of(records, hearing=0.01)
     other.swarms[KEY] = swarm()
     assert await other.has_swarm(), "nothing is heard: nobody knows what else has changed"
 
 
-async def test_memory_catches_up_with_tasks_that_others_have_written(
-    records: SwarmRecords, monkeypatch: pytest.MonkeyPatch
-):
+async def test_memory_catches_up_with_tasks_that_others_have_written(records: SwarmRecords) -> None:
     other = await other_of(records)
     other.shared = True
     await records.save(task(service("a")))
@@ -378,7 +372,8 @@ async def test_memory_catches_up_with_tasks_that_others_have_written(
     other.take_in(await news(records.store))
     await catching
     assert "task-name-a-1" in other.tasks
-    monkeypatch.setattr(records_module, "CATCHING_UP", 0.01)
+    other = await other_of(records, catching_up=0.01)
+    other.shared = True
     await records.save(service("b"))
     await other.catch_up()
     await records.save(task(service("c")))

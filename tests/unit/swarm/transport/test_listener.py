@@ -3,7 +3,6 @@ import socket
 
 import pytest
 
-from husk.swarm.transport import listener as door_module
 from husk.swarm.transport.listener import LazyListener
 from tests.support.waiting import until_async
 
@@ -37,8 +36,7 @@ async def test_nobody_has_knocked() -> None:
     await LazyListener("127.0.0.1", 0, opening).close()
 
 
-async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "PAUSE", 0.01)
+async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks() -> None:
     tried: list[socket.socket] = []
 
     async def opening(listener: socket.socket) -> None:
@@ -46,9 +44,8 @@ async def test_what_could_not_be_opened_is_opened_for_the_next_who_knocks(monkey
         if len(tried) < 3:
             raise OSError("no space")
 
-    door = LazyListener("127.0.0.1", 0, opening)
+    door = LazyListener("127.0.0.1", 0, opening, pause=0.01)
     _, writer = await asyncio.open_connection(*door.address)
     await until_async(lambda: len(tried) == 3, "whoever waits is heard")
-    assert not door._waiting
     writer.close()
     await door.close()

@@ -54,6 +54,7 @@ class Dispatcher:
         networks: Callable[[str], NetworkShare] = lambda node: NOTHING,
         generation: Callable[[], object] = object,
         clock: Clock = CLOCK,
+        records_at_once: int = RECORDS_AT_ONCE,
     ) -> None:
         """`changed` hears of a task that has another state, or is gone; `networks` tells what a node may know there."""
         self._networks = networks
@@ -62,6 +63,7 @@ class Dispatcher:
         self._generation = generation
         self._looked_at: object = None
         self._store = store
+        self._records_at_once = records_at_once
         self._values = values
         self._credentials = credentials
         self._locked = locked
@@ -138,7 +140,7 @@ class Dispatcher:
         fresh, gone = news(before, share)
         if before is not None and not fresh and not gone:
             return
-        pieces = list(_pieces(list(fresh), RECORDS_AT_ONCE)) or [[]]
+        pieces = list(_pieces(list(fresh), self._records_at_once)) or [[]]
         for number, some in enumerate(pieces):
             yield NetworkNews(
                 all=before is None,

@@ -48,7 +48,8 @@ class KnownMember(NamedTuple):
 
 
 class Members:
-    def __init__(self, channel: EtcdChannel) -> None:
+    def __init__(self, channel: EtcdChannel, patience: float = PATIENCE, pause: float = PAUSE) -> None:
+        self._patience, self._pause = patience, pause
         self._channel = channel
 
     @classmethod
@@ -94,7 +95,7 @@ class Members:
     async def _patiently(self, path: str, message: bytes, done: str) -> None:
         """Until etcd takes it; what says `done` was done before."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE
+        deadline = loop.time() + self._patience
         while True:
             try:
                 await self._channel.unary(path, message)
@@ -109,7 +110,7 @@ class Members:
                     raise refusal(error) from None
             if loop.time() >= deadline:
                 raise Unavailable(f"etcd takes no new member now: {told.removeprefix('etcdserver: ')}")
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(self._pause)
 
 
 async def answers(endpoint: HostPort, certificates: CertificateFiles | None, within: float) -> bool:

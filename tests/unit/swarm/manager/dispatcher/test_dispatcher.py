@@ -14,7 +14,6 @@ import pytest
 from husk.errors import InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
-from husk.swarm.manager.dispatcher import dispatcher
 from husk.swarm.manager.dispatcher.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher
 from husk.swarm.model.node import ManagerStatus
 from husk.swarm.model.services import (
@@ -269,10 +268,7 @@ async def test_a_secret_that_is_gone_keeps_no_other_from_being_told(ca_server: O
         assert node.tasks == {task.id} and not [told for told in node.told if told.values]
 
 
-async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
-    tmp_path: Path, state: StateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatcher, "RECORDS_AT_ONCE", 2)
+async def test_networks_are_told_before_tasks_then_what_is_new_of_them(tmp_path: Path, state: StateStore) -> None:
     known: dict[tuple[str, str], msgspec.Struct] = {("node", id): TaskStatus(timestamp=id, state="new") for id in "abc"}
     generation, made = 0, 0
 
@@ -291,6 +287,7 @@ async def test_networks_are_told_before_tasks_then_what_is_new_of_them(
         changed=lambda task: None,
         networks=share,
         generation=lambda: generation,
+        records_at_once=2,
     )
     async with aclosing(ca_server.assignments("w")) as told:
         opening = await anext(told)

@@ -7,7 +7,6 @@ import pytest
 
 from husk.errors import HuskError, Unavailable
 from husk.rpc.grpc.status import FAILED_PRECONDITION, NOT_FOUND, GrpcError
-from husk.swarm.state.etcd import members
 from husk.swarm.state.etcd.channel import EtcdChannel
 from husk.swarm.state.etcd.members import KnownMember, Members
 from husk.swarm.state.etcd.messages import (
@@ -58,8 +57,7 @@ class FakeEtcd:
 
 
 @pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> FakeEtcd:
-    monkeypatch.setattr(members, "PAUSE", 0.0)
+def etcd() -> FakeEtcd:
     return FakeEtcd()
 
 
@@ -68,7 +66,7 @@ def refused(told: str) -> GrpcError:
 
 
 async def test_a_member_learns_and_votes_then(etcd: FakeEtcd) -> None:
-    there = Members(cast(EtcdChannel, etcd))
+    there = Members(cast(EtcdChannel, etcd), pause=0.0)
     etcd.errors = [refused("too many learner members in cluster")]
     assert await there.add(NEW) == {"one": HostPort("192.0.2.1", 2380)}
     assert await there.listing() == [
@@ -84,8 +82,8 @@ async def test_a_member_learns_and_votes_then(etcd: FakeEtcd) -> None:
     assert len(etcd.members) == 1
 
 
-async def test_what_etcd_refuses(etcd: FakeEtcd, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = Members(cast(EtcdChannel, etcd))
+async def test_what_etcd_refuses(etcd: FakeEtcd) -> None:
+    there = Members(cast(EtcdChannel, etcd), pause=0.0)
     with pytest.raises(Unavailable, match="removed before it could take part"):
         await there.promote(NEW)
     etcd.errors = [refused("Peer URLs already exists")]
@@ -93,7 +91,7 @@ async def test_what_etcd_refuses(etcd: FakeEtcd, monkeypatch: pytest.MonkeyPatch
     etcd.errors = [refused("something else")]
     with pytest.raises(HuskError, match="something else"):
         await there.add(NEW)
-    monkeypatch.setattr(members, "PATIENCE", 0.0)
+    there = Members(cast(EtcdChannel, etcd), patience=0.0)
     etcd.errors = [refused("too many learner members in cluster")]
     with pytest.raises(Unavailable, match="takes no new member now: too many learner"):
         await there.add(NEW)
