@@ -45,8 +45,17 @@ class Ending:
 
     Had each its own, those that do not read would delay the end by the sum of their delays."""
 
-    def __init__(self, told: Callable[[], bool] = lambda: False, ended: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        told: Callable[[], bool] = lambda: False,
+        ended: Callable[[], bool] = lambda: False,
+        patience: float = PATIENCE,
+        last_patience: float = LAST_PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`told` says whether the process was told to end, `ended` whether it has."""
+        self.clock = clock
+        self._patience, self._last_patience = patience, last_patience
         self._told = told
         self._ended = ended
         self._told_at: float | None = None
@@ -58,7 +67,7 @@ class Ending:
 
     def look(self) -> bool:
         """Return True if the process has ended or was told to end. The clock runs from the first look that says so."""
-        now, ended = time.monotonic(), self._ended()
+        now, ended = self.clock(), self._ended()
         told = ended or self._told()
         self._told_at = (self._told_at or now) if told else None
         self._ended_at = (self._ended_at or now) if ended else None
@@ -67,8 +76,8 @@ class Ending:
     def deadline(self, progress: float) -> float:
         """Return the time at which a client without room is given up whose last progress was at `progress`."""
         if self._told_at is None:
-            return progress + PATIENCE
-        last = max(progress, self._told_at) + LAST_PATIENCE
+            return progress + self._patience
+        last = max(progress, self._told_at) + self._last_patience
         return last if self._ended_at is None else min(last, self._ended_at + LONGEST)
 
 
@@ -122,7 +131,7 @@ class Attachment:
             await self._until_room()
         if not self._closed:
             if not self._output:
-                self._progress = time.monotonic()  # until now there was nothing to read
+                self._progress = self._ending.clock()  # until now there was nothing to read
             self._output.append(chunk)
             self._size += len(chunk[1])
             self._more.set()
@@ -132,7 +141,7 @@ class Attachment:
             ending = self._ending.look()
             if self._size < (2 * BUFFER if ending else BUFFER):
                 return
-            if time.monotonic() >= self._ending.deadline(self._progress):
+            if self._ending.clock() >= self._ending.deadline(self._progress):
                 self._drop()
                 return
             self._room.clear()
@@ -165,7 +174,7 @@ class Attachment:
             if self._output:
                 chunk = self._output.popleft()
                 self._size -= len(chunk[1])
-                self._progress = time.monotonic()
+                self._progress = self._ending.clock()
                 self._room.set()
                 yield chunk
             elif self._dropped.is_set():

@@ -31,7 +31,8 @@ _VISITS = 4
 
 
 class Clearing:
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: Tasks, patience: float = PATIENCE, most: int = MOST) -> None:
+        self._patience, self._most = patience, most
         self._tasks = tasks
         self._batches = Tasks()
         self._waiting: dict[str, Callable[[], None]] = {}
@@ -40,7 +41,7 @@ class Clearing:
 
     @property
     def full(self) -> bool:
-        return len(self._waiting) >= MOST
+        return len(self._waiting) >= self._most
 
     def put(self, container_id: str, clear: Callable[[], None]) -> None:
         """Clear up after a container that has no record any more, soon. `clear` blocks, and is safe to repeat."""
@@ -55,7 +56,7 @@ class Clearing:
 
     async def _work(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await self._crowd_gone.wait()
         await self.finish()
 

@@ -32,7 +32,12 @@ class MemoryWatch(Companion):
         monitor: Monitor,
         publish: Callable[[Container, str], None],
         tasks: Tasks,
+        kills: Callable[[str], int] = cgroup.oom_kills,
+        attempts: int = _ATTEMPTS,
+        pause: float = _PAUSE,
     ) -> None:
+        """`kills` counts those of a control group: it is asked so many times, with a pause between."""
+        self._read_kills, self._attempts, self._pause = kills, attempts, pause
         self._index = index
         self._paths = paths
         self._monitor = monitor
@@ -67,12 +72,12 @@ class MemoryWatch(Companion):
         self._tasks.spawn(self._report(instance), f"out of memory {instance.id[:12]}")
 
     async def _report(self, instance: Instance) -> None:
-        for _ in range(_ATTEMPTS):
+        for _ in range(self._attempts):
             async with instance.lock:
                 # The end of a container reports it too.
                 if instance.id not in self._watched or instance.record.state.status not in ("running", "paused"):
                     return
-                kills = cgroup.oom_kills(self._paths.cgroup(instance.id, instance.record.host_config.cgroup_parent))
+                kills = self._read_kills(self._paths.cgroup(instance.id, instance.record.host_config.cgroup_parent))
                 # One that is not to be killed for it waits for memory, which is worth the same event.
                 if kills > self._kills.get(instance.id, 0) or instance.record.host_config.oom_kill_disable:
                     self._kills[instance.id] = kills
@@ -82,4 +87,4 @@ class MemoryWatch(Companion):
                     self._publish(instance.record, "oom")
                     return
             # The kernel tells ahead of the deed.
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(self._pause)

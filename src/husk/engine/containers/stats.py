@@ -63,7 +63,15 @@ def brief(
 
 
 class Statistics:
-    def __init__(self, index: ContainerIndex, paths: Paths) -> None:
+    def __init__(
+        self,
+        index: ContainerIndex,
+        paths: Paths,
+        usage: Callable[[str], ResourceUsage] = usages.usage,
+        interfaces: Callable[[int], dict[str, Interface]] = usages.interfaces,
+        period: float = PERIOD,
+    ) -> None:
+        self._usage, self._interfaces, self._period = usage, interfaces, period
         self._index = index
         self._paths = paths
 
@@ -103,7 +111,7 @@ class Statistics:
                 yield StatsSample(instance.record, before)
                 return
             while True:
-                done, _ = await asyncio.wait({removed}, timeout=PERIOD)
+                done, _ = await asyncio.wait({removed}, timeout=self._period)
                 if done:
                     return
                 now = await self._measure(instance)
@@ -127,7 +135,7 @@ class Statistics:
 
     def _read(self, record: Container, pid: int) -> Measurement:
         time_ns = now_ns()
-        usage = usages.usage(self._paths.cgroup(record.id, record.host_config.cgroup_parent))
+        usage = self._usage(self._paths.cgroup(record.id, record.host_config.cgroup_parent))
         on_host = record.host_config.network_mode == "host"
-        interfaces = None if on_host or not pid else usages.interfaces(pid) or None
+        interfaces = None if on_host or not pid else self._interfaces(pid) or None
         return Measurement(time_ns, usage, interfaces)

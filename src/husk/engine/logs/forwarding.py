@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
@@ -21,9 +22,10 @@ from husk.engine.logs.messages import Assembler, LogMessage
 from husk.engine.logs.read import resume_log
 from husk.engine.logs.receivers import JOURNAL, LogReceiver
 from husk.engine.model.companion import Companion
+from husk.engine.model.container import Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
-from husk.runtime.logs.transport import ReceiverConnection, Touch, connect
+from husk.runtime.logs.transport import ReceiverAddress, ReceiverConnection, Touch, connect
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +33,27 @@ _REMEMBER_EVERY = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
+class Ways(NamedTuple):
+    """The ways to receivers: which one a container's log goes to, how it is reached, and how long to wait until it is
+    tried again, at first and at most."""
+
+    receiver: Callable[[Container], LogReceiver | None] = drivers.receiver
+    connect: Callable[[ReceiverAddress, Touch], Awaitable[ReceiverConnection]] = connect
+    pauses: tuple[float, float] = (_FIRST_PAUSE, _LONGEST_PAUSE)
+
+
 class Forwarder(Companion[LoggedContainer]):
-    def __init__(self, path: Callable[[str], Path], exists: Callable[[str], bool], tasks: Tasks, touch: Touch) -> None:
+    def __init__(
+        self,
+        path: Callable[[str], Path],
+        exists: Callable[[str], bool],
+        tasks: Tasks,
+        touch: Touch,
+        ways: Ways | None = None,
+    ) -> None:
         """`path` is that of the log of a container, `exists` tells whether there still is a container of that id, and
         `touch` asks for paths of the host that options name."""
+        self._ways = ways or Ways()
         self._path = path
         self._touch = touch
         self._exists = exists
@@ -43,12 +62,12 @@ class Forwarder(Companion[LoggedContainer]):
 
     async def starting(self, container: LoggedContainer, /) -> None:
         """A container whose receiver is not there does not start, as with dockerd."""
-        receiver = drivers.receiver(container.record)
+        receiver = self._ways.receiver(container.record)
         if receiver is None or not receiver.waits:
             return
 
         try:
-            await (await connect(receiver.address, self._touch)).close()
+            await (await self._ways.connect(receiver.address, self._touch)).close()
         except (OSError, TimeoutError) as error:
             raise SystemFault(f"failed to initialize logging driver: {_reason(receiver, error)}") from error
 
@@ -78,7 +97,7 @@ class Forwarder(Companion[LoggedContainer]):
     def _receiver(self, container: LoggedContainer) -> LogReceiver | None:
         """None also for options that were taken once and make no sense any more: a container runs on without it."""
         try:
-            return drivers.receiver(container.record)
+            return self._ways.receiver(container.record)
         except InvalidParameter as error:
             log.error("the log of container %s is not sent: %s", container.id[:12], error.message)
             return None
@@ -87,7 +106,7 @@ class Forwarder(Companion[LoggedContainer]):
         self, container: LoggedContainer, files: LogFiles, opened: list[OpenFile], receiver: LogReceiver
     ) -> None:
         place = _Position(self._path(container.id).with_name("forwarded"))
-        line = _Line(receiver, container.id, self._exists, self._touch)
+        line = _Line(receiver, container.id, self._exists, self._touch, self._ways)
         try:
             while True:
                 await self._send_all(container, files, opened, place, line)
@@ -128,7 +147,10 @@ class _Gone(Exception):
 class _Line:
     """The connection to a receiver, made anew as often as it breaks."""
 
-    def __init__(self, receiver: LogReceiver, container_id: str, exists: Callable[[str], bool], touch: Touch) -> None:
+    def __init__(
+        self, receiver: LogReceiver, container_id: str, exists: Callable[[str], bool], touch: Touch, ways: Ways
+    ) -> None:
+        self._ways = ways
         self._receiver = receiver
         self._touch = touch
         self._container_id = container_id
@@ -136,17 +158,18 @@ class _Line:
         self._connection: ReceiverConnection | None = None
 
     async def send(self, messages: list[LogMessage]) -> None:
-        pause, told = _FIRST_PAUSE, False
+        first, longest = self._ways.pauses
+        pause, told = first, False
         packets = self._receiver.encode(messages)
         while packets:
             try:
                 if self._connection is None:
-                    self._connection = await connect(self._receiver.address, self._touch)
+                    self._connection = await self._ways.connect(self._receiver.address, self._touch)
                 await self._connection.send(packets[0])
                 if self._receiver.acknowledges is not None:
                     await self._connection.expect(self._receiver.acknowledges(packets[0]))
                 del packets[0]
-                pause = _FIRST_PAUSE
+                pause = first
             except (OSError, TimeoutError, Unavailable) as error:
                 await self.close()
                 if not self._exists(self._container_id):
@@ -156,7 +179,7 @@ class _Line:
                     log.warning("the log of container %s waits: %s", self._container_id[:12], reason)
                     told = True
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = min(pause * 2, longest)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

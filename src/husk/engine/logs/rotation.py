@@ -39,11 +39,19 @@ class WriterState(Enum):
 
 
 class Rotator(Companion[LoggedContainer]):
-    def __init__(self, path: Callable[[str], Path], reopen: Callable[[Container], None], tasks: Tasks) -> None:
+    def __init__(
+        self,
+        path: Callable[[str], Path],
+        reopen: Callable[[Container], None],
+        tasks: Tasks,
+        reopen_pauses: tuple[float, ...] = _REOPEN_PAUSES,
+        stuck: float = _STUCK,
+    ) -> None:
         """`path` is that of the log of a container; `reopen` tells its monitor to begin a new file.
 
         `reopen` raises SystemFault when the monitor is gone.
         """
+        self._reopen_pauses, self._stuck = reopen_pauses, stuck
         self._path = path
         self._reopen_log = reopen
         self._tasks = tasks
@@ -79,7 +87,7 @@ class Rotator(Companion[LoggedContainer]):
     ) -> None:
         if former is not None:
             await asyncio.wait([former])
-        stuck = _STUCK
+        stuck = self._stuck
         while True:
             try:
                 await self._until_full(files, wanted.max_size)
@@ -97,7 +105,7 @@ class Rotator(Companion[LoggedContainer]):
             if writer is WriterState.STUCK and not await _begun_within(files, stuck):
                 stuck *= 2
             else:
-                stuck = _STUCK
+                stuck = self._stuck
 
     async def _rotate(self, files: LogFiles, record: Container, wanted: LogRetention) -> WriterState:
         """Go on after a file was put aside."""
@@ -131,7 +139,7 @@ class Rotator(Companion[LoggedContainer]):
 
     async def _reopen(self, files: LogFiles, record: Container) -> WriterState:
         """Make the monitor begin a new file, and return what became of the old one's writer."""
-        for pause in _REOPEN_PAUSES:
+        for pause in self._reopen_pauses:
             try:
                 self._reopen_log(record)
             except SystemFault:

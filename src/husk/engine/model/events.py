@@ -34,7 +34,8 @@ class Event(Struct, kw_only=True, frozen=True):
 class Events:
     """The engine's one channel of events."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] = now_ns, largest_history: int = LARGEST_HISTORY) -> None:
+        self._clock, self._largest_history = clock, largest_history
         self._history: deque[Event] = deque()
         self._history_size = 0
         # Weak, because a stream that nobody began to read never reaches its own end.
@@ -50,7 +51,7 @@ class Events:
     ) -> None:
         """Tell of something; `labels` are what the thing has, and stand behind the attributes of the same name."""
         told = ChainMap(attributes, labels) if labels else attributes
-        event = Event(type=type, action=action, actor_id=actor_id, attributes=told, time_ns=now_ns())
+        event = Event(type=type, action=action, actor_id=actor_id, attributes=told, time_ns=self._clock())
         self._remember(event)
         for observer in self._observers:
             observer(event)
@@ -65,7 +66,7 @@ class Events:
     def _remember(self, event: Event) -> None:
         self._history.append(event)
         self._history_size += _size(event)
-        while len(self._history) > HISTORY or (self._history_size > LARGEST_HISTORY and len(self._history) > 1):
+        while len(self._history) > HISTORY or (self._history_size > self._largest_history and len(self._history) > 1):
             self._history_size -= _size(self._history.popleft())
 
     def observe(self, observer: Callable[[Event], None]) -> None:
@@ -100,7 +101,7 @@ class Events:
                 if matches(event, filters):
                     yield event
             while True:
-                next_event = await _next(queue, until_ns)
+                next_event = await _next(queue, until_ns, self._clock)
                 if next_event is None or (until_ns is not None and next_event.time_ns > until_ns):
                     return
                 if matches(next_event, filters):
@@ -115,11 +116,11 @@ def _size(event: Event) -> int:
     return sum(sum(map(len, part)) + sum(map(len, part.values())) for part in parts)
 
 
-async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None) -> Event | None:
+async def _next(queue: asyncio.Queue[Event | None], until_ns: int | None, clock: Callable[[], int]) -> Event | None:
     """None at the end. What waits in the queue comes out however late it is read: it happened in time."""
     if not queue.empty():
         return queue.get_nowait()
-    left = None if until_ns is None else max(0.0, (until_ns - now_ns()) / 1e9)
+    left = None if until_ns is None else max(0.0, (until_ns - clock()) / 1e9)
     try:
         async with asyncio.timeout(left):
             return await queue.get()

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from husk.aio import threads
@@ -22,7 +23,14 @@ _TRIES, _PAUSE = 50, 0.2
 class Trash:
     """A directory beside `source`, whose entries are thrown into it and deleted in the background."""
 
-    def __init__(self, path: Path, source: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        source: Path,
+        remove: Callable[[Path, threading.Event], None] = remove_tree,
+        pause: float = _PAUSE,
+    ) -> None:
+        self._remove, self._pause = remove, pause
         self._path = path
         self._source = source
         self._tasks = Tasks()
@@ -60,10 +68,10 @@ class Trash:
         while not self._stop.is_set() and (names := {name for name in self.names() if refused[name] < _TRIES}):
             for name in names:
                 try:
-                    await threads.removals(remove_tree, self._path / name, self._stop)
+                    await threads.removals(self._remove, self._path / name, self._stop)
                 except OSError as error:
                     refused[name] += 1 if error.errno == errno.ENOTEMPTY else _TRIES
                     if refused[name] < _TRIES:
-                        await asyncio.sleep(_PAUSE)
+                        await asyncio.sleep(self._pause)
                     else:
                         log.error("cannot delete %s: %s", self._path / name, error)

@@ -28,11 +28,20 @@ log = logging.getLogger(__name__)
 class Writeback:
     """The directories of layers below `root` whose files may be in memory only; `done` hears which are no more."""
 
-    def __init__(self, root: Path, done: Callable[[frozenset[str]], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        done: Callable[[frozenset[str]], Awaitable[None]],
+        sync: Callable[[Path], None] = sync_file_system,
+        later: float = LATER,
+        at_most: float = AT_MOST,
+    ) -> None:
+        """A `sync` comes so many seconds `later` than the last layer, and `at_most` so many after the first."""
+        self._pause, self._at_most = later, at_most
         self._done = done
         self._waiting: set[str] = set()
         self._coming = 0
-        self._flusher = Flusher(lambda: sync_file_system(root), "sync the files of layers")
+        self._flusher = Flusher(lambda: sync(root), "sync the files of layers")
         self._tasks = Tasks()
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
@@ -75,13 +84,13 @@ class Writeback:
     def _later(self) -> None:
         loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._deadline = loop.time() + AT_MOST
+            self._deadline = loop.time() + self._at_most
         elif loop.time() >= self._deadline:
             return
         else:
             self._timer.cancel()
         if not self._closed:
-            self._timer = loop.call_at(min(loop.time() + LATER, self._deadline), self._begin)
+            self._timer = loop.call_at(min(loop.time() + self._pause, self._deadline), self._begin)
 
     def _begin(self) -> None:
         if self._coming and asyncio.get_running_loop().time() < self._deadline:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -214,11 +213,8 @@ async def test_a_slow_client_misses_nothing(room: Room) -> None:
     assert got == chunks
 
 
-async def test_who_does_not_read_for_long_is_dropped_and_the_others_hear_on(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attach, "PATIENCE", 0.3)
-    asleep, awake = room.attach(STDOUT), room.attach(STDERR)
+async def test_who_does_not_read_for_long_is_dropped_and_the_others_hear_on(room: Room) -> None:
+    asleep, awake = room.attach(STDOUT, ending=Ending(patience=0.3)), room.attach(STDERR)
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 2, (STDERR, b"y"), None)
     room.switchboard.finish()
@@ -238,10 +234,8 @@ async def test_the_end_waits_for_nobody_and_what_was_left_is_heard_later(room: R
     assert [len(data) for _, data in await heard(asleep)] == [BUFFER, len(b"the last words")]
 
 
-async def test_who_holds_up_an_end_with_too_much_is_dropped_soon(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attach, "PATIENCE", 10_000.0)
-    monkeypatch.setattr(attach, "LAST_PATIENCE", 0.1)
-    asleep = room.attach(ending=Ending(told=lambda: True))
+async def test_who_holds_up_an_end_with_too_much_is_dropped_soon(room: Room) -> None:
+    asleep = room.attach(ending=Ending(told=lambda: True, patience=10_000.0, last_patience=0.1))
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 3, None)
     room.switchboard.finish()
@@ -286,10 +280,9 @@ async def test_who_comes_for_the_next_run_hears_nothing_of_the_last(room: Room) 
     assert await heard(later) == [(STDOUT, b"new")]
 
 
-async def test_many_who_do_not_read_delay_an_end_as_little_as_one(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_who_do_not_read_delay_an_end_as_little_as_one(room: Room) -> None:
     now = 1000.0
-    monkeypatch.setattr(attach, "time", SimpleNamespace(monotonic=lambda: now))
-    clock = Ending(told=lambda: True, ended=lambda: True)
+    clock = Ending(told=lambda: True, ended=lambda: True, clock=lambda: now)
     crowd = [room.attach(ending=clock) for _ in range(50)]
     room.connect()
     room.console.say(*[(STDOUT, bytes(BUFFER))] * 4, None)
@@ -302,10 +295,9 @@ async def test_many_who_do_not_read_delay_an_end_as_little_as_one(room: Room, mo
         await one.dropped()
 
 
-def test_progress_puts_the_end_off_only_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_puts_the_end_off_only_for_so_long() -> None:
     now, ended = 1000.0, False
-    monkeypatch.setattr(attach, "time", SimpleNamespace(monotonic=lambda: now))
-    clock = Ending(told=lambda: ended or now > 1005, ended=lambda: ended)
+    clock = Ending(told=lambda: ended or now > 1005, ended=lambda: ended, clock=lambda: now)
     assert not clock.look() and clock.deadline(now) == now + attach.PATIENCE
     now = 1010
     assert clock.look() and clock.deadline(900) == now + attach.LAST_PATIENCE

@@ -4,11 +4,8 @@ import asyncio
 import threading
 from functools import partial
 
-import pytest
-
 from husk.aio.tasks import Tasks
-from husk.engine.containers import clearing
-from husk.engine.containers.clearing import Clearing
+from husk.engine.containers.clearing import MOST, PATIENCE, Clearing
 from husk.engine.model.container import Container
 from husk.errors import SystemFault
 from tests.support.waiting import until_async
@@ -16,11 +13,11 @@ from tests.unit.engine.records import container
 
 
 class Cleared:
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE, most: int = MOST) -> None:
         self.ids: list[str] = []
         self.stuck: set[str] = set()
         self.tasks = Tasks()
-        self.clearing = Clearing(self.tasks)
+        self.clearing = Clearing(self.tasks, patience, most)
 
     def put(self, record: Container) -> None:
         self.clearing.put(record.id, partial(self._clear, record))
@@ -42,9 +39,8 @@ async def test_all_wait_for_the_end_of_the_crowd() -> None:
     assert sorted(cleared.ids) == sorted(record.id for record in records)
 
 
-async def test_the_first_one_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clearing, "PATIENCE", 0.01)
-    cleared = Cleared()
+async def test_the_first_one_does_not_wait_for_ever() -> None:
+    cleared = Cleared(patience=0.01)
     cleared.put(container())
     await until_async(lambda: cleared.ids, "that it is cleared")
     await cleared.tasks.join()
@@ -73,9 +69,8 @@ async def test_a_crowd_after_a_crowd_waits_for_its_own_end() -> None:
     assert len(cleared.ids) == 2
 
 
-async def test_no_more_than_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clearing, "MOST", 2)
-    cleared = Cleared()
+async def test_no_more_than_so_many_wait() -> None:
+    cleared = Cleared(most=2)
     for _ in range(2):
         assert not cleared.clearing.full
         cleared.put(container())

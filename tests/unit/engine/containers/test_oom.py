@@ -5,12 +5,10 @@ from functools import partial
 
 import pytest
 
-from husk.engine.containers import oom
 from husk.engine.containers.index import Instance, publish_container
 from husk.engine.containers.oom import MemoryWatch
 from husk.engine.model.container_config import HostConfig
 from husk.engine.model.events import Events
-from husk.runtime.assembly import cgroup
 from tests.support.room import Room
 from tests.support.waiting import until_async
 from tests.unit.engine.records import container
@@ -26,7 +24,17 @@ class Watched:
         events = Events()
         events.observe(lambda event: self.events.append(event.action))
         publish = partial(publish_container, events)
-        self.watch = MemoryWatch(room.index, room.host.paths, room.host.monitor, publish, room.tasks)
+        self.watch = MemoryWatch(
+            room.index,
+            room.host.paths,
+            room.host.monitor,
+            publish,
+            room.tasks,
+            kills=lambda path: self.kills,
+            # More than a busy host needs for all that a test does meanwhile.
+            attempts=50_000,
+            pause=0.001,
+        )
         room.companions.append(self.watch)
 
     async def started(self, host_config: HostConfig | None = None) -> Instance:
@@ -40,12 +48,8 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(room: Room, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+async def watched(room: Room) -> AsyncIterator[Watched]:
     watched = Watched(room)
-    monkeypatch.setattr(cgroup, "oom_kills", lambda path: watched.kills)
-    monkeypatch.setattr(oom, "_PAUSE", 0.001)
-    # More than a busy host needs for all that a test does meanwhile.
-    monkeypatch.setattr(oom, "_ATTEMPTS", 50_000)
     yield watched
     watched.watch.close()
 

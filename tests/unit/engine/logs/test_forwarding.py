@@ -4,14 +4,13 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
-from husk.engine.logs import drivers, forwarding
-from husk.engine.logs.forwarding import Forwarder
+from husk.engine.logs.forwarding import Forwarder, Ways
 from husk.engine.logs.receivers import LogReceiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
@@ -47,17 +46,17 @@ class Box:
 class FakeReceiver:
     """A record of what has arrived; `broken` is how many of the next packets do not."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.got: list[str] = []
         self.broken = 0
         self.away = self.silent = False
         self.connections = 0
         self.acknowledged: list[bytes] = []
         self.receiver: LogReceiver | None = LogReceiver(WHERE, lambda messages: [message.text for message in messages])
-        monkeypatch.setattr("husk.engine.logs.forwarding.connect", self.connect)
-        monkeypatch.setattr(forwarding, "_FIRST_PAUSE", 0.001)
-        monkeypatch.setattr(forwarding, "_LONGEST_PAUSE", 0.004)
-        monkeypatch.setattr(drivers, "receiver", lambda record: self.receiver)
+
+    @property
+    def ways(self) -> Ways:
+        return Ways(lambda record: self.receiver, cast(Any, self.connect), (0.001, 0.004))
 
     async def connect(self, address: ReceiverAddress, touch: Touch) -> "FakeReceiver":
         if self.silent:
@@ -85,15 +84,18 @@ async def touch(path: str, work: Callable[[], T]) -> T:
 
 
 class House:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, receiver: FakeReceiver) -> None:
+        self.receiver = receiver
         self.box = Box(directory, container("syslog"))
         self.tasks = Tasks()
         self.there = True
         self.again()
 
-    def again(self) -> None:
+    def again(self, ways: Ways | None = None) -> None:
         """Another daemon."""
-        self.forwarder = Forwarder(lambda id: self.box.path, lambda id: self.there, self.tasks, touch)
+        self.forwarder = Forwarder(
+            lambda id: self.box.path, lambda id: self.there, self.tasks, touch, ways or self.receiver.ways
+        )
 
     async def sent(self) -> None:
         async with asyncio.timeout(10):
@@ -101,15 +103,15 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    made = House(tmp_path)
+async def house(tmp_path: Path, receiver: FakeReceiver) -> AsyncIterator[House]:
+    made = House(tmp_path, receiver)
     yield made
     await made.tasks.cancel_all()
 
 
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> FakeReceiver:
-    return FakeReceiver(monkeypatch)
+def receiver() -> FakeReceiver:
+    return FakeReceiver()
 
 
 async def until(condition: Any) -> None:
@@ -134,7 +136,7 @@ async def test_a_container_that_is_removed_when_it_ends_is_sent_to_the_last_line
     tmp_path: Path, receiver: FakeReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "box").mkdir()
-    house = House(tmp_path / "box")
+    house = House(tmp_path / "box", receiver)
     house.box.record = but(house.box.record, state=replace(house.box.record.state, status="running"))
     house.box.write("one")
     with house.box.path.open("ab") as log:
@@ -224,6 +226,7 @@ async def test_options_that_make_no_sense_any_more_keep_nobody_from_going_on(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     house.box.record = container("syslog", syslog_address="nowhere://x")
+    house.again(Ways())
     house.box.write("one")
     house.forwarder.resume([house.box])
     house.forwarder.running(house.box)

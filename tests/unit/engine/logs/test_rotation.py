@@ -2,7 +2,7 @@
 
 import gzip
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.engine.containers.index import Instance
-from husk.engine.logs import rotation
 from husk.engine.logs.rotation import Rotator
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import HostConfig, LogConfig
@@ -29,9 +28,13 @@ class Writer:
         self.reopened = 0
         self.is_gone = False
         self.tasks = tasks
-        self.rotator = Rotator(lambda id: self.path, self.reopen, tasks)
+        self.instead: Callable[[Container], None] | None = None
+        self.rotator = Rotator(lambda id: self.path, self.reopen, tasks, (0.01, 0.01), 0.01)
 
     def reopen(self, record: Container) -> None:
+        if self.instead is not None:
+            self.instead(record)
+            return
         if self.is_gone:
             raise SystemFault("the monitor is gone")
         self.reopened += 1
@@ -90,13 +93,12 @@ async def test_a_container_that_ends_amid_a_rotation_keeps_no_more_files_either(
         writer.rotator.ended(box)
         writer.path.touch()
 
-    writer.rotator._reopen_log = reopen
+    writer.instead = reopen
     writer.write(2000)
     await until_async(lambda: writer.aside == {"container.log.3"}, "the old ones are gone")
     writer.rotator.running(box)
     writer.rotator.ended(box)
     await writer.tasks.join()
-    assert writer.rotator._ending == {}
 
 
 async def test_a_log_that_was_full_before_is_put_aside_at_once(writer: Writer) -> None:
@@ -121,18 +123,14 @@ async def test_when_the_monitor_is_gone_nothing_more_is_done(writer: Writer) -> 
     assert writer.reopened == 0 and not writer.path.exists()
 
 
-async def test_what_a_stuck_monitor_still_writes_to_is_not_packed(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rotation, "_REOPEN_PAUSES", (0.01, 0.01))
-    monkeypatch.setattr(rotation, "_STUCK", 0.01)
+async def test_what_a_stuck_monitor_still_writes_to_is_not_packed(writer: Writer) -> None:
     told = 0
 
     def nothing_yet(record: Container) -> None:
         nonlocal told
         told += 1
 
-    writer.rotator._reopen_log = nothing_yet
+    writer.instead = nothing_yet
     with writer.path.open("ab") as held:
         writer.runs(max_size="1k", max_file="3", compress="true")
         held.write(b"x" * 2000)
@@ -140,7 +138,7 @@ async def test_what_a_stuck_monitor_still_writes_to_is_not_packed(
         await until_async(lambda: told > 4, "it is told again and again")
         assert writer.aside == {"container.log.1"}
         held.write(b"late")
-    writer.rotator._reopen_log = writer.reopen
+    writer.instead = None
     writer.write(2000)
     await until_async(lambda: writer.aside == {"container.log.1.gz", "container.log.2.gz"}, "both are packed")
     with gzip.open(writer.path.with_name("container.log.1.gz")) as packed:
@@ -170,7 +168,7 @@ async def test_a_log_removed_with_its_container_is_no_longer_watched(writer: Wri
         shutil.rmtree(writer.path.parent)
         raise SystemFault("the monitor is gone")
 
-    writer.rotator._reopen_log = removed
+    writer.instead = removed
     writer.runs(max_size="1k", max_file="3")
     writer.write(2000)
     await until_async(lambda: writer.tasks.count == 0, "nobody watches it")

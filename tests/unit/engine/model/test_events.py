@@ -5,24 +5,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from husk.engine.model import events as module
 from husk.engine.model.events import BACKLOG, HISTORY, Event, Events, matches
 from husk.engine.model.filters import Filters
 
 NONE = Filters()
 
 
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The clock of the events: one nanosecond per look."""
-    time = [0]
+class Clock:
+    """One nanosecond per look."""
 
-    def tick() -> int:
-        time[0] += 1
-        return time[0]
+    now = 0
 
-    monkeypatch.setattr(module, "now_ns", tick)
-    return time
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
 
 
 def publish(events: Events, *actions: str) -> None:
@@ -49,23 +45,26 @@ async def test_listening_begins_with_the_call_not_with_the_first_read() -> None:
     assert [(await anext(stream)).action for _ in "ab"] == ["a", "b"]
 
 
-async def test_since_brings_the_past_and_until_in_the_past_ends_the_stream(now: list[int]) -> None:
-    events = Events()
+async def test_since_brings_the_past_and_until_in_the_past_ends_the_stream() -> None:
+    clock = Clock()
+    events = Events(clock)
     publish(events, "one", "two", "three", "four")
     assert await actions(events.subscribe(2, 3, NONE)) == ["two", "three"]
 
 
-async def test_until_alone_brings_all_of_the_past(now: list[int]) -> None:
-    events = Events()
+async def test_until_alone_brings_all_of_the_past() -> None:
+    clock = Clock()
+    events = Events(clock)
     publish(events, "one", "two", "three")
     assert await actions(events.subscribe(None, 2, NONE)) == ["one", "two"]
 
 
-async def test_what_happened_in_time_is_told_however_late_it_is_read(now: list[int]) -> None:
-    events = Events()
+async def test_what_happened_in_time_is_told_however_late_it_is_read() -> None:
+    clock = Clock()
+    events = Events(clock)
     stream = events.subscribe(None, 2, NONE)
     publish(events, "one", "two", "late")
-    now[0] = 1000
+    clock.now = 1000
     assert await actions(stream) == ["one", "two"]
 
 
@@ -76,9 +75,8 @@ async def test_the_history_forgets_the_oldest() -> None:
     assert (await anext(stream)).action == "2"
 
 
-async def test_the_history_forgets_sooner_where_events_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_HISTORY", 99)
-    events = Events()
+async def test_the_history_forgets_sooner_where_events_are_large() -> None:
+    events = Events(largest_history=99)
     labels = {"label": "v" * 40}
     for action in "abcd":
         events.publish("image", action, "id", {"name": "n"}, labels)

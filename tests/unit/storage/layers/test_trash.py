@@ -4,8 +4,6 @@ import errno
 import threading
 from pathlib import Path
 
-import pytest
-
 from husk.kernel import trees
 from husk.storage.layers.trash import Trash
 
@@ -23,9 +21,7 @@ async def test_what_is_thrown_away_is_deleted(tmp_path: Path) -> None:
     await trash.close()
 
 
-async def test_what_somebody_still_writes_into_is_deleted_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_somebody_still_writes_into_is_deleted_later(tmp_path: Path) -> None:
     refusals = [OSError(errno.ENOTEMPTY, "Directory not empty")] * 3
 
     def remove(path: Path, stop: threading.Event) -> None:
@@ -33,9 +29,7 @@ async def test_what_somebody_still_writes_into_is_deleted_later(
             raise refusals.pop()
         trees.remove_tree(path, stop)
 
-    monkeypatch.setattr("husk.storage.layers.trash.remove_tree", remove)
-    monkeypatch.setattr("husk.storage.layers.trash._PAUSE", 0)
-    trash = Trash(tmp_path / "trash", tmp_path / "l")
+    trash = Trash(tmp_path / "trash", tmp_path / "l", remove, pause=0)
     (tmp_path / "trash" / "1").mkdir(parents=True)
     trash.empty_soon()
     await trash.emptied()

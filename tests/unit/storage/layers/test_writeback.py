@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from husk.storage.layers import writeback
 from husk.storage.layers.writeback import Writeback
 
 
@@ -31,16 +30,13 @@ class Owner:
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    disk = Disk()
-    monkeypatch.setattr(writeback, "sync_file_system", disk.sync)
-    return disk
+def disk() -> Disk:
+    return Disk()
 
 
-async def test_all_that_came_meanwhile_are_synced_at_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writeback, "LATER", 0.01)
+async def test_all_that_came_meanwhile_are_synced_at_once(disk: Disk) -> None:
     owner = Owner()
-    later = Writeback(Path("/"), owner.done)
+    later = Writeback(Path("/"), owner.done, disk.sync, later=0.01)
     later.add("a")
     later.add("b")
     async with asyncio.timeout(20):
@@ -49,11 +45,9 @@ async def test_all_that_came_meanwhile_are_synced_at_once(disk: Disk, monkeypatc
     assert owner.heard == [frozenset("ab")] and disk.syncs == 1
 
 
-async def test_while_more_comes_it_waits_but_not_without_end(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writeback, "LATER", 1000.0)
-    monkeypatch.setattr(writeback, "AT_MOST", 0.05)
+async def test_while_more_comes_it_waits_but_not_without_end(disk: Disk) -> None:
     owner = Owner()
-    later = Writeback(Path("/"), owner.done)
+    later = Writeback(Path("/"), owner.done, disk.sync, later=1000.0, at_most=0.05)
     later.postpone()
     later.add("a")
     async with asyncio.timeout(20):
@@ -64,11 +58,10 @@ async def test_while_more_comes_it_waits_but_not_without_end(disk: Disk, monkeyp
     assert owner.heard == [frozenset("a")] and disk.syncs == 1
 
 
-async def test_a_disk_that_fails_is_asked_again(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writeback, "LATER", 0.01)
+async def test_a_disk_that_fails_is_asked_again(disk: Disk) -> None:
     disk.fails = 2
     owner = Owner()
-    later = Writeback(Path("/"), owner.done)
+    later = Writeback(Path("/"), owner.done, disk.sync, later=0.01)
     later.add("a")
     async with asyncio.timeout(20):
         await owner.told.wait()
@@ -78,10 +71,10 @@ async def test_a_disk_that_fails_is_asked_again(disk: Disk, monkeypatch: pytest.
 
 async def test_an_end_waits_for_what_is_left_and_for_nothing_else(disk: Disk) -> None:
     owner = Owner()
-    idle = Writeback(Path("/"), owner.done)
+    idle = Writeback(Path("/"), owner.done, disk.sync)
     await idle.close()
     assert disk.syncs == 0
-    busy = Writeback(Path("/"), owner.done)
+    busy = Writeback(Path("/"), owner.done, disk.sync)
     busy.add("a")
     await busy.close()
     assert owner.heard == [frozenset("a")] and disk.syncs == 1
@@ -90,26 +83,22 @@ async def test_an_end_waits_for_what_is_left_and_for_nothing_else(disk: Disk) ->
 async def test_a_disk_that_fails_at_the_end_does_not_keep_anybody(disk: Disk) -> None:
     disk.fails = 9
     owner = Owner()
-    later = Writeback(Path("/"), owner.done)
+    later = Writeback(Path("/"), owner.done, disk.sync)
     later.add("a")
     await later.close()
     assert owner.heard == []
 
 
-async def test_it_waits_for_layers_that_still_come_but_not_without_end(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writeback, "LATER", 0.01)
+async def test_it_waits_for_layers_that_still_come_but_not_without_end(disk: Disk) -> None:
     owner = Owner()
-    later = Writeback(Path("/"), owner.done)
+    later = Writeback(Path("/"), owner.done, disk.sync, later=0.01, at_most=0.2)
     with later.coming():
         later.add("a")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.05)
         assert disk.syncs == 0
     async with asyncio.timeout(20):
         await owner.told.wait()
     owner.told.clear()
-    monkeypatch.setattr(writeback, "AT_MOST", 0.05)
     with later.coming():
         later.add("b")
         async with asyncio.timeout(20):

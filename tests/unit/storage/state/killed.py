@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from husk.storage.state import debts, reserve, schema, store
-from husk.storage.state.store import Change, StateStore
+from husk.storage.state.store import Change
+from tests.support.full_store import SmallStore
 
 LARGE = bytes(1 << 16)
 CODE = frozenset(str(module.__file__) for module in (store, debts, reserve, schema))
@@ -29,18 +30,13 @@ STATES: list[dict[str, bytes]] = [
 ]
 
 
-def fill(state: StateStore) -> None:
-    state._reserve.give_up()
-    pages = state._connection.execute("PRAGMA page_count").fetchone()[0]
-    state._connection.execute(f"PRAGMA max_page_count = {pages}")
+def fill(state: SmallStore) -> None:
+    state.reserve.give_up()
+    state.fill()
 
 
-def empty(state: StateStore) -> None:
-    state._connection.execute("PRAGMA max_page_count = 1000000")
-
-
-def opened(root: Path) -> StateStore:
-    return StateStore.open(root / "state.db", root / "state.owed")
+def opened(root: Path) -> SmallStore:
+    return SmallStore.open(root / "state.db", root / "state.owed")
 
 
 async def prepare(root: Path) -> None:
@@ -60,7 +56,7 @@ async def live(root: Path, told: int) -> None:
     fill(state)
     await state.settle(Change("k", "d", LARGE))
     tell()
-    empty(state)
+    state.make_room()
     await state.commit(Change("k", "d", None), Change("k", "b", b"2"))
     tell()
 

@@ -18,11 +18,12 @@ from husk.storage.state import store as state
 from husk.storage.state.debts import Debts, OwedRecord
 from husk.storage.state.schema import SCHEMA, read_documents
 from husk.storage.state.store import Change, StateStore
+from tests.support.full_store import SmallStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[StateStore]:
-    store = StateStore.open(tmp_path / "below" / "state.db")
+def store(tmp_path: Path) -> Iterator[SmallStore]:
+    store = SmallStore.open(tmp_path / "below" / "state.db")
     yield store
     store.close()
 
@@ -33,19 +34,19 @@ def reopened(tmp_path: Path) -> dict[str, bytes]:
         return dict(connection.execute("SELECT key, body FROM document WHERE kind = 'k'").fetchall())
 
 
-async def test_what_was_committed_is_there_for_the_next_daemon(store: StateStore, tmp_path: Path) -> None:
+async def test_what_was_committed_is_there_for_the_next_daemon(store: SmallStore, tmp_path: Path) -> None:
     await store.commit(Change("k", "a", b"1"), Change("k", "b", b"\x00\xff"))
     assert reopened(tmp_path) == store.load("k") == {"a": b"1", "b": b"\x00\xff"}
 
 
-async def test_kinds_do_not_see_each_other(store: StateStore) -> None:
+async def test_kinds_do_not_see_each_other(store: SmallStore) -> None:
     await store.commit(Change("k", "a", b"1"), Change("other", "a", b"2"))
     await store.commit(Change("other", "a", None))
     assert store.load("k") == {"a": b"1"}
     assert store.load("other") == {}
 
 
-async def test_a_commit_is_whole_or_nothing(store: StateStore) -> None:
+async def test_a_commit_is_whole_or_nothing(store: SmallStore) -> None:
     await store.commit(Change("k", "a", b"1"))
     with pytest.raises(sqlite3.IntegrityError):
         await store.commit(Change("k", "a", b"2"), Change("k", None, b"3"))  # type: ignore[arg-type]
@@ -54,69 +55,59 @@ async def test_a_commit_is_whole_or_nothing(store: StateStore) -> None:
     assert store.load("k") == {"a": b"1", "b": b"4"}
 
 
-async def test_a_full_disk_is_told_and_survived(store: StateStore) -> None:
+async def test_a_full_disk_is_told_and_survived(store: SmallStore) -> None:
     await store.commit(Change("k", "a", b"1"))
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    store.fill()
     with pytest.raises(DiskFault, match="no space left on device"):
         await store.commit(Change("k", "b", bytes(1 << 20)))
     assert "no space left on device" in store.trouble
-    store._connection.execute("PRAGMA max_page_count = 1000000")
+    store.make_room()
     await store.commit(Change("k", "c", b"3"))
     assert store.load("k") == {"a": b"1", "c": b"3"}
     assert store.trouble == ""
 
 
-def make_full(store: StateStore) -> None:
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
-
-
-def make_room(store: StateStore) -> None:
-    store._connection.execute("PRAGMA max_page_count = 1000000")
-
-
 async def test_what_has_happened_is_written_when_there_is_room(
-    store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SmallStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "RETRY", 0.01)
-    make_full(store)
+    store.fill()
     large = bytes(1 << 16)
     await store.settle(Change("k", "a", large))
     await store.settle(Change("k", "b", large))
     await store.settle(Change("k", "b", large + b"!"))
     assert reopened(tmp_path) == {}
     assert store.load("k") == {"a": large, "b": large + b"!"}
-    make_room(store)
+    store.make_room()
     async with asyncio.timeout(20):
         while not reopened(tmp_path):
             await asyncio.sleep(0.01)
     assert reopened(tmp_path) == store.load("k") == {"a": large, "b": large + b"!"}
 
 
-async def test_the_next_commit_takes_along_what_is_owed(store: StateStore) -> None:
-    make_full(store)
+async def test_the_next_commit_takes_along_what_is_owed(store: SmallStore) -> None:
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", bytes(1 << 16)))
-    make_room(store)
+    store.make_room()
     await store.commit(Change("k", "b", b"newer"))
     assert store.load("k") == {"a": bytes(1 << 16), "b": b"newer"}
 
 
-async def test_a_refused_commit_does_not_lose_what_is_owed(store: StateStore) -> None:
-    make_full(store)
+async def test_a_refused_commit_does_not_lose_what_is_owed(store: SmallStore) -> None:
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)))
     with pytest.raises(DiskFault):
         await store.commit(Change("k", "a", b"refused"), Change("k", "b", bytes(1 << 16)))
-    make_room(store)
+    store.make_room()
     await store.settle()
     assert store.load("k") == {"a": bytes(1 << 16)}
 
 
 async def test_what_is_owed_is_known_to_the_next_daemon(tmp_path: Path) -> None:
     path, debts = tmp_path / "data" / "state.db", tmp_path / "run" / "state.owed"
-    store = StateStore.open(path, debts)
+    store = SmallStore.open(path, debts)
     await store.commit(Change("k", "a", b"1"), Change("k", "b", b"2"))
-    make_full(store)
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)), Change("k", "b", None))
     assert debts.stat().st_mode & 0o777 == 0o600
     store.close()
@@ -127,13 +118,13 @@ async def test_what_is_owed_is_known_to_the_next_daemon(tmp_path: Path) -> None:
     following.close()
 
 
-async def owing(path: Path, debts: Path) -> StateStore:
+async def owing(path: Path, debts: Path) -> SmallStore:
     """A store that has the records `a` and `b`, and owes that `a` changed."""
-    store = StateStore.open(path, debts)
+    store = SmallStore.open(path, debts)
     await store.commit(Change("k", "a", b"1"), Change("k", "b", b"2"))
-    make_full(store)
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)))
-    make_room(store)
+    store.make_room()
     return store
 
 
@@ -162,7 +153,7 @@ async def test_a_page_from_before_another_daemon_is_not_paid(tmp_path: Path) -> 
     """That one had another exec root, where it found no page."""
     path, page = tmp_path / "state.db", tmp_path / "run" / "state.owed"
     store = await owing(path, page)
-    store._connection.close()
+    store.die()
     with closing(StateStore.open(path, tmp_path / "elsewhere" / "state.owed")) as other:
         await other.commit(Change("k", "a", None))
     with closing(StateStore.open(path, page)) as following:
@@ -183,14 +174,14 @@ async def test_what_could_not_be_noted_is_noted_later(tmp_path: Path, monkeypatc
     monkeypatch.setattr(state, "RETRY", 0.01)
     page = tmp_path / "run" / "state.owed"
     (tmp_path / "run").write_text("")
-    store = StateStore.open(tmp_path / "state.db", page)
-    make_full(store)
+    store = SmallStore.open(tmp_path / "state.db", page)
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)))
     (tmp_path / "run").unlink()
     async with asyncio.timeout(20):
         while not page.exists():
             await asyncio.sleep(0.01)
-    store._connection.close()
+    store.die()
     with closing(StateStore.open(tmp_path / "state.db", page)) as following:
         assert following.load("k") == {"a": bytes(1 << 16)}
 
@@ -225,8 +216,8 @@ def test_debts_of_a_later_version_are_refused_unchanged(tmp_path: Path) -> None:
 
 async def test_debts_of_another_store_are_left_alone(tmp_path: Path) -> None:
     debts = tmp_path / "state.owed"
-    store = StateStore.open(tmp_path / "one.db", debts)
-    make_full(store)
+    store = SmallStore.open(tmp_path / "one.db", debts)
+    store.fill()
     await store.settle(Change("k", "a", bytes(1 << 16)))
     store.close()
     other = StateStore.open(tmp_path / "two.db", debts)
@@ -234,7 +225,7 @@ async def test_debts_of_another_store_are_left_alone(tmp_path: Path) -> None:
     other.close()
 
 
-async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStore) -> None:
+async def test_a_cancelled_caller_does_not_take_the_commit_back(store: SmallStore) -> None:
     commit = asyncio.get_running_loop().create_task(store.commit(Change("k", "a", b"1")))
     await asyncio.sleep(0)
     commit.cancel()
@@ -244,7 +235,7 @@ async def test_a_cancelled_caller_does_not_take_the_commit_back(store: StateStor
     assert store.load("k") == {"a": b"1"}
 
 
-async def test_memory_follows_what_is_written_though_its_writer_is_cancelled(store: StateStore) -> None:
+async def test_memory_follows_what_is_written_though_its_writer_is_cancelled(store: SmallStore) -> None:
     believed: list[str] = []
     for name, write in (("commit", store.commit), ("settle", store.settle)):
         work = asyncio.get_running_loop().create_task(
@@ -257,14 +248,14 @@ async def test_memory_follows_what_is_written_though_its_writer_is_cancelled(sto
         assert believed.pop() == name and store.load("k")[name] == b"1"
 
 
-async def test_memory_does_not_follow_what_is_not_written(store: StateStore) -> None:
+async def test_memory_does_not_follow_what_is_not_written(store: SmallStore) -> None:
     believed: list[str] = []
     with pytest.raises(sqlite3.IntegrityError):
         await store.commit(Change("k", None, b"1"), then=lambda: believed.append("a"))  # type: ignore[arg-type]
     assert believed == [] and store.load("k") == {}
 
 
-def test_only_its_owner_reads_it(store: StateStore, tmp_path: Path) -> None:
+def test_only_its_owner_reads_it(store: SmallStore, tmp_path: Path) -> None:
     asyncio.run(store.commit(Change("k", "a", b"secret")))
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "below").iterdir()}
     assert modes["state.db"] == 0o600
@@ -278,7 +269,7 @@ changes = st.lists(
 
 @given(changes)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_the_last_write_of_a_key_counts(store: StateStore, commits: list[list[Change]]) -> None:
+async def test_the_last_write_of_a_key_counts(store: SmallStore, commits: list[list[Change]]) -> None:
     await store.commit(*(Change("k", key, None) for key in "abc"))
     expected: dict[str, bytes] = {}
     for commit in commits:
@@ -363,7 +354,7 @@ def test_the_file_of_a_later_version_is_refused_unchanged(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lazy_changes_do_not_wait_for_the_disk(store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr("husk.storage.state.store.os.fdatasync", synced.append)
     await store.commit(Change("k", "a", b"1"), lazy=True)
@@ -374,7 +365,7 @@ async def test_lazy_changes_do_not_wait_for_the_disk(store: StateStore, monkeypa
     assert 2 <= len(synced) <= 51
 
 
-async def test_what_is_settled_soon_is_written_before_what_is_committed_then(store: StateStore) -> None:
+async def test_what_is_settled_soon_is_written_before_what_is_committed_then(store: SmallStore) -> None:
     store.settle_soon(Change("k", "a", b"1"))
     store.settle_soon(Change("k", "b", b"1"))
     await store.commit(Change("k", "a", b"2"))
@@ -384,23 +375,16 @@ async def test_what_is_settled_soon_is_written_before_what_is_committed_then(sto
     assert store.load("k") == {"b": b"1"}
 
 
-async def test_what_is_settled_at_once_is_one_transaction(
-    store: StateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_settled_at_once_is_one_transaction(store: SmallStore, tmp_path: Path) -> None:
     await store.commit(*(Change("k", str(number), b"1") for number in range(20)))
-    transact, sizes = store._transact, list[int]()
-
-    def counted(changes: dict[tuple[str, str], OwedRecord]) -> None:
-        sizes.append(len(changes))
-        transact(changes)
-
-    monkeypatch.setattr(store, "_transact", counted)
+    begun = list[str]()
+    store.connection.set_trace_callback(lambda said: begun.append(said) if said.startswith("BEGIN") else None)
     await asyncio.gather(*(store.settle(Change("k", str(number), None)) for number in range(20)))
     assert reopened(tmp_path) == {}
-    assert sum(sizes) == 20 and len(sizes) < 20
+    assert 0 < len(begun) < 20
 
 
-async def test_what_is_settled_after_a_commit_is_written_after_it(store: StateStore) -> None:
+async def test_what_is_settled_after_a_commit_is_written_after_it(store: SmallStore) -> None:
     settled = [store.settle(Change("k", "a", b"first")), store.commit(Change("k", "a", b"second"))]
     await asyncio.gather(*settled, store.settle(Change("k", "a", None)))
     assert store.load("k") == {}
