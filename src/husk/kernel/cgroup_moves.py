@@ -11,6 +11,8 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
 
 from husk.kernel.cgroups import ROOT
@@ -25,27 +27,35 @@ _OWN = Path("/proc/self/cgroup")
 class Moves:
     """Makes the next move into a cgroup quick. On hosts that do not let us, it does nothing."""
 
-    def __init__(self) -> None:
-        self._path = _own_path()
-        self._procs = _procs(self._path)
-        self._last = 0.0
+    def __init__(
+        self,
+        own: Path = _OWN,
+        root: Path = ROOT,
+        clock: Callable[[], float] = time.monotonic,
+        executor: Executor | None = None,
+    ) -> None:
+        """`own` says in which cgroup this process is, `root` is where the tree is. Moves are made by the `executor`."""
+        self._own, self._clock, self._executor = own, clock, executor
+        self._path = _own_path(own)
+        self._procs = _procs(self._path, root)
+        self._last = -_LASTS
         self._moving: asyncio.Future[None] | None = None
 
     def expect(self) -> None:
         """A process is about to be moved: have the kernel get ready, in the background."""
         moving = self._moving is not None and not self._moving.done()
-        if self._procs is None or moving or time.monotonic() - self._last < _LASTS:
+        if self._procs is None or moving or self._clock() - self._last < _LASTS:
             return
-        self._moving = asyncio.get_running_loop().run_in_executor(None, self._move, self._procs)
+        self._moving = asyncio.get_running_loop().run_in_executor(self._executor, self._move, self._procs)
 
     def moved(self) -> None:
         """Somebody else has moved a process just now: the next move is quick anyway."""
-        self._last = time.monotonic()
+        self._last = self._clock()
 
     def _move(self, procs: Path) -> None:
         try:
             # Somebody may have moved the daemon elsewhere; it is not for us to undo that.
-            if _own_path() == self._path:
+            if _own_path(self._own) == self._path:
                 procs.write_bytes(b"0")
         except OSError as error:
             log.debug("cannot prepare the kernel for moves between cgroups: %s", error)
@@ -53,20 +63,20 @@ class Moves:
         self.moved()
 
 
-def _own_path() -> str:
+def _own_path(own: Path) -> str:
     """This process's cgroup in the v2 tree; empty where there is none."""
     try:
-        lines = _OWN.read_text().splitlines()
+        lines = own.read_text().splitlines()
     except OSError:
         return ""
     return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
 
 
-def _procs(path: str) -> Path | None:
+def _procs(path: str, tree: Path) -> Path | None:
     """The file that lists the processes of our own cgroup, if it is where the path says and lists us."""
     if not path or ".." in path:
         return None
-    for root in (ROOT, ROOT / "unified"):
+    for root in (tree, tree / "unified"):
         procs = root / path.lstrip("/") / "cgroup.procs"
         try:
             if str(os.getpid()) in procs.read_text().split():

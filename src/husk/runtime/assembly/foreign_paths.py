@@ -46,7 +46,9 @@ class _Line:
 
 
 class ForeignPaths:
-    def __init__(self, deadline: float = DEADLINE) -> None:
+    def __init__(self, deadline: float = DEADLINE, find_mount: Callable[[str], str] | None = None) -> None:
+        """`find_mount` finds the mount that a path is on. It blocks."""
+        self._mount_of = find_mount or mount_of
         self._deadline = deadline
         self._lines: dict[str, _Line] = {}
         self._busy = 0
@@ -59,7 +61,7 @@ class ForeignPaths:
             async with asyncio.timeout(self._deadline):
                 places = [(path, AT_A_PATH)]
                 if self._busy >= _FEW:
-                    places.append((f"mount {await asyncio.to_thread(mount_of, path)}", AT_A_MOUNT))
+                    places.append((f"mount {await asyncio.to_thread(self._mount_of, path)}", AT_A_MOUNT))
                 for place, most in places:
                     entered.append((place, await self._enter(place, most)))
                 return await self._begin(entered, work)

@@ -175,6 +175,26 @@ class GaveUp(SystemFault):
     """The monitor ended although nothing is wrong: the same may work at once."""
 
 
+def command(program: str, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
+    """Compute the arguments of a monitor. Pure."""
+    directory = str(bundle.directory)
+    argv = [program, "--api-version", "1", "--sync"]
+    argv += ["--cid", bundle.container_id, "--cuuid", bundle.container_id]
+    argv += ["--runtime", runtime.program, *(f"--runtime-arg={argument}" for argument in runtime.global_args)]
+    argv += ["--bundle", directory, "--persist-dir", directory, "--full-attach"]
+    argv += ["--container-pidfile", f"{directory}/pid"]
+    # Lines survive a killed daemon without fsync; waiting for the disk would delay every exit.
+    argv += ["--log-path", f"k8s-file:{bundle.log_path}" if bundle.log_path else "none", "--no-sync-log"]
+    argv += ["--log-level", "error"]
+    if bundle.terminal:
+        argv.append("--terminal")
+    if bundle.stdin_open:
+        argv.append("--stdin")
+        if not bundle.closes_stdin:
+            argv.append("--leave-stdin-open")
+    return argv
+
+
 class Monitor:
     def __init__(self, conmon_path: str, moves: Moves | None = None, lean: LeanMounts | None = None) -> None:
         """`lean` is where to start runtimes that need nothing of the host but the system's directories."""
@@ -215,7 +235,7 @@ class Monitor:
 
         def start() -> None:
             child = process.spawn(
-                self._argv(bundle, runtime),
+                command(self._path, bundle, runtime),
                 stderr=complaints,
                 env={**_THRIFTY, "TZ": "UTC", "TMPDIR": socket_directory(bundle), "_OCI_SYNCPIPE": str(writer)},
                 pass_fds=(writer,),
@@ -288,24 +308,6 @@ class Monitor:
                 self._lean = None
             return ()
         return apart.copies.brought
-
-    def _argv(self, bundle: Bundle, runtime: oci.OCIRuntime) -> list[str]:
-        directory = str(bundle.directory)
-        argv = [self._path, "--api-version", "1", "--sync"]
-        argv += ["--cid", bundle.container_id, "--cuuid", bundle.container_id]
-        argv += ["--runtime", runtime.program, *(f"--runtime-arg={argument}" for argument in runtime.global_args)]
-        argv += ["--bundle", directory, "--persist-dir", directory, "--full-attach"]
-        argv += ["--container-pidfile", f"{directory}/pid"]
-        # Lines survive a killed daemon without fsync; waiting for the disk would delay every exit.
-        argv += ["--log-path", f"k8s-file:{bundle.log_path}" if bundle.log_path else "none", "--no-sync-log"]
-        argv += ["--log-level", "error"]
-        if bundle.terminal:
-            argv.append("--terminal")
-        if bundle.stdin_open:
-            argv.append("--stdin")
-            if not bundle.closes_stdin:
-                argv.append("--leave-stdin-open")
-        return argv
 
     def exit_status(self, bundle: Bundle) -> int | None:
         """The exit status (128 + signal when killed), None while the container runs or when the monitor was killed."""

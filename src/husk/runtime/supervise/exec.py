@@ -38,6 +38,7 @@ from husk.runtime.supervise.conmon import (
     Bundle,
     Monitor,
     MonitoredProcess,
+    command,
     connect,
     content,
     read_report,
@@ -92,7 +93,7 @@ class ExecMonitor(Monitor):
             lost: list[bool] = []
             try:
                 child = process.spawn(
-                    self._exec_argv(bundle, runtime, held),
+                    exec_command(self._path, bundle, runtime, held),
                     stderr=complaints,
                     env={"TZ": "UTC", "TMPDIR": socket_directory(bundle), **talk.environment},
                     pass_fds=tuple(talk.theirs.values()),
@@ -133,13 +134,15 @@ class ExecMonitor(Monitor):
 
             raise SystemFault(fault(runtime.name, "exec", text, bundle.command))
 
-    def _exec_argv(self, bundle: Bundle, runtime: oci.OCIRuntime, held: bool) -> list[str]:
-        argv = self._argv(bundle, runtime)
-        if bundle.terminal:
-            # What the runtime's child says, which has the terminal already, the monitor hears nothing of.
-            argv += ["--runtime-arg=--log", f"--runtime-arg={bundle.directory}/{_LOG}"]
-        argv = [*argv, "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]
-        return [*argv, "--exec-attach"] if held else argv
+
+def exec_command(program: str, bundle: Bundle, runtime: oci.OCIRuntime, held: bool) -> list[str]:
+    """Compute the arguments of a monitor of an exec; one that is `held` waits before it starts the process. Pure."""
+    argv = command(program, bundle, runtime)
+    if bundle.terminal:
+        # What the runtime's child says, which has the terminal already, the monitor hears nothing of.
+        argv += ["--runtime-arg=--log", f"--runtime-arg={bundle.directory}/{_LOG}"]
+    argv = [*argv, "--exec", "--exec-process-spec", f"{bundle.directory}/process.json"]
+    return [*argv, "--exec-attach"] if held else argv
 
 
 class _Talk:

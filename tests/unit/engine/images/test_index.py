@@ -18,6 +18,7 @@ from husk.engine.images.index import (
 from husk.engine.model.image import Image
 from husk.registry.manifest import OCI_INDEX, OCI_MANIFEST, Descriptor, Index, Platform, host_platform, parse_platform
 from husk.registry.reference import parse
+from husk.storage.state.store import StateStore
 from tests.support.but import but
 from tests.unit.engine.records import digest, image
 
@@ -116,22 +117,25 @@ async def test_names_of_an_index_are_those_of_the_image_that_stands_for_it(catal
     assert catalog.shown() == [FOREIGN, HERE]
 
 
-async def test_an_index_outlives_the_daemon_and_all_but_its_last_image(catalog: ImageCatalog) -> None:
-    await catalog.add_all([FOREIGN, HERE], [parse("box:1")], index(FOREIGN, HERE))
-    again = ImageCatalog(catalog._state)
+async def test_an_index_outlives_the_daemon_and_all_but_its_last_image(
+    catalog: ImageCatalog, state: StateStore
+) -> None:
+    both = index(FOREIGN, HERE)
+    await catalog.add_all([FOREIGN, HERE], [parse("box:1")], both)
+    again = ImageCatalog(state)
     await again.delete(HERE)
     assert again.find("box:1").id == FOREIGN.id
     assert HERE.manifest not in again.content()
     await again.delete(FOREIGN)
-    assert (list(again._indexes.values()), again.content(), again.target(parse("box:1"))) == ([], set(), "")
+    assert (again.index(both.digest), again.content(), again.target(parse("box:1"))) == (None, set(), "")
 
 
-async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog) -> None:
+async def test_a_dissolved_index_leaves_single_images(catalog: ImageCatalog, state: StateStore) -> None:
     both = index(FOREIGN, HERE)
     await catalog.add_all([FOREIGN, HERE], [parse("box:1")], both)
     await catalog.dissolve(both)
-    again = ImageCatalog(catalog._state)
-    assert (again.find("box:1").id, len(again), list(again._indexes.values())) == (HERE.id, 2, [])
+    again = ImageCatalog(state)
+    assert (again.find("box:1").id, len(again), again.index(both.digest)) == (HERE.id, 2, None)
 
 
 async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
@@ -139,5 +143,5 @@ async def test_two_pulls_of_one_index_add_up(catalog: ImageCatalog) -> None:
         news = index(FOREIGN, HERE)
         members = [but(one, image=present.id if one.image == present.id else "") for one in news.manifests]
         await catalog.add(present, parse("box:1"), index=but(news, manifests=members))
-    (known,) = catalog._indexes.values()
-    assert known.images == [FOREIGN.id, HERE.id]
+    known = catalog.index_by_name(parse("box:1"))
+    assert known is not None and known.images == [FOREIGN.id, HERE.id]

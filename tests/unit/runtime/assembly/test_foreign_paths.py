@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -36,12 +37,20 @@ def hung() -> Iterator[Hung]:
     hung.gate.set()
 
 
+async def answered(paths: ForeignPaths, path: str) -> str:
+    """As soon as others have left."""
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(Unavailable):
+                return await paths.touch(path, lambda: "answered")
+            await asyncio.sleep(0.01)
+
+
 async def test_what_answers_is_told() -> None:
     paths = ForeignPaths()
     assert await paths.touch("/a", lambda: 5) == 5
     with pytest.raises(FileNotFoundError):
         await paths.touch("/a", lambda: os.stat("/a/b/c"))
-    assert paths._lines == {}
 
 
 async def test_who_waits_too_long_is_told_so_and_the_next_at_once(hung: Hung) -> None:
@@ -54,21 +63,20 @@ async def test_who_waits_too_long_is_told_so_and_the_next_at_once(hung: Hung) ->
     assert hung.asked == AT_A_PATH
     assert await paths.touch("/other", lambda: 5) == 5
     hung.gate.set()
-    await until_async(lambda: paths._lines == {}, "the threads are back")
-    assert await paths.touch("/nfs/x", hung.ask) == "answered"
+    assert await answered(paths, "/nfs/x") == "answered"
 
 
-async def test_a_mount_has_a_quota_whatever_the_path(hung: Hung, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign_paths, "mount_of", lambda path: "/nfs" if path.startswith("/nfs") else "/")
-    paths = ForeignPaths()
+async def test_a_mount_has_a_quota_whatever_the_path(hung: Hung) -> None:
+    paths = ForeignPaths(find_mount=lambda path: "/nfs" if path.startswith("/nfs") else "/")
     waiting = [soon(paths.touch(f"/nfs/{number}", hung.ask)) for number in range(40)]
-    most = AT_A_MOUNT + foreign_paths._FEW
+    most = AT_A_MOUNT + 4  # so few, wherever they are
     await until_async(lambda: hung.asked == most, "as many are there as may be")
     assert await paths.touch("/srv", lambda: 5) == 5
     assert hung.asked == most
     hung.gate.set()
     assert set(await asyncio.gather(*waiting)) == {"answered"}
-    assert paths._lines == {} and paths._busy == 0
+    again = [paths.touch(f"/nfs/{number}", hung.ask) for number in range(most)]
+    assert set(await asyncio.gather(*again)) == {"answered"}
 
 
 async def test_who_gives_up_leaves_no_place_taken(hung: Hung) -> None:
@@ -79,8 +87,8 @@ async def test_who_gives_up_leaves_no_place_taken(hung: Hung) -> None:
         task.cancel()
     await asyncio.wait(waiting)
     hung.gate.set()
-    await until_async(lambda: paths._lines == {} and not paths._busy, "all are gone")
-    assert hung.asked == AT_A_PATH
+    assert await paths.touch("/nfs", hung.ask) == "answered"
+    assert hung.asked == AT_A_PATH + 1
 
 
 async def test_a_crowd_that_is_answered_waits_for_nothing() -> None:

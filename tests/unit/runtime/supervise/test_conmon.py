@@ -10,10 +10,13 @@ from msgspec.structs import replace
 from husk.errors import SystemFault
 from husk.kernel import process
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.conmon import Bundle, GaveUp, Monitor, MonitoredProcess, connect
+from husk.runtime.supervise.conmon import Bundle, GaveUp, Monitor, MonitoredProcess, command, connect
 from tests.support.waiting import until_async
 
 RUNTIME = OCIRuntime("crun", "/usr/bin/crun", ("--extra",), Path("/run/x"))
+
+
+PROGRAM = "/usr/bin/conmon"
 
 
 @pytest.fixture
@@ -23,18 +26,18 @@ def bundle(tmp_path: Path) -> Bundle:
 
 @pytest.fixture
 def monitor() -> Monitor:
-    return Monitor("/usr/bin/conmon")
+    return Monitor(PROGRAM)
 
 
-def test_the_log_is_written_where_the_bundle_says_or_nowhere(monitor: Monitor, bundle: Bundle) -> None:
-    argv = monitor._argv(bundle, RUNTIME)
+def test_the_log_is_written_where_the_bundle_says_or_nowhere(bundle: Bundle) -> None:
+    argv = command(PROGRAM, bundle, RUNTIME)
     assert argv[argv.index("--log-path") + 1] == f"k8s-file:{bundle.log_path}"
-    argv = monitor._argv(replace(bundle, log_path=None), RUNTIME)
+    argv = command(PROGRAM, replace(bundle, log_path=None), RUNTIME)
     assert argv[argv.index("--log-path") + 1] == "none"
 
 
-def test_the_runtime_gets_its_own_arguments(monitor: Monitor, bundle: Bundle) -> None:
-    argv = monitor._argv(bundle, RUNTIME)
+def test_the_runtime_gets_its_own_arguments(bundle: Bundle) -> None:
+    argv = command(PROGRAM, bundle, RUNTIME)
     assert [item for item in argv if item.startswith("--runtime-arg=")] == [
         "--runtime-arg=--extra",
         "--runtime-arg=--root",
@@ -56,11 +59,11 @@ def test_the_runtime_gets_its_own_arguments(monitor: Monitor, bundle: Bundle) ->
     ],
 )
 def test_input_ends_with_the_client_only_where_docker_ends_it(
-    monitor: Monitor, bundle: Bundle, stdin_open: bool, stdin_once: bool, terminal: bool, expected: set[str]
+    bundle: Bundle, stdin_open: bool, stdin_once: bool, terminal: bool, expected: set[str]
 ) -> None:
     bundle = replace(bundle, stdin_open=stdin_open, stdin_once=stdin_once, terminal=terminal)
     flags = {"--stdin", "--leave-stdin-open", "--terminal"}
-    assert flags & set(monitor._argv(bundle, RUNTIME)) == expected
+    assert flags & set(command(PROGRAM, bundle, RUNTIME)) == expected
 
 
 def test_a_container_that_runs_has_no_exit_status(monitor: Monitor, bundle: Bundle) -> None:

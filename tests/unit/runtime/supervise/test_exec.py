@@ -12,7 +12,7 @@ from husk.runtime import complaints
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.supervise import console as consoles
 from husk.runtime.supervise.conmon import Bundle, read_report
-from husk.runtime.supervise.exec import ExecMonitor, _Talk
+from husk.runtime.supervise.exec import ExecMonitor, _Talk, exec_command
 
 # What conmon does for an exec without a terminal: nobody is accepted before the process is to be started.
 LATE = """\
@@ -59,9 +59,9 @@ RUNTIME = OCIRuntime("crun", "/usr/bin/crun", (), Path("/run/x"))
 
 def test_only_who_is_held_is_told_to_wait(tmp_path: Path):
     bundle = Bundle("abc", tmp_path)
-    monitor = ExecMonitor("/usr/bin/conmon")
-    assert "--exec-attach" not in monitor._exec_argv(bundle, RUNTIME, held=False)
-    argv = monitor._exec_argv(bundle, RUNTIME, held=True)
+    program = "/usr/bin/conmon"
+    assert "--exec-attach" not in exec_command(program, bundle, RUNTIME, held=False)
+    argv = exec_command(program, bundle, RUNTIME, held=True)
     assert {"--exec", "--exec-attach"} <= set(argv)
     assert argv[argv.index("--exec-process-spec") + 1] == f"{tmp_path}/process.json"
 
