@@ -7,7 +7,7 @@ kind (`iptables-legacy`) are not seen from here: `legacy_rules` looks at them.
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from msgspec import Struct, structs
 
@@ -97,7 +97,13 @@ class RememberedPolicies:
     """The findings of `look`, as long as nobody changes any rule: a monitor may ask every second, and to list all
     rules of a host takes milliseconds in which no port is published."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        find: Callable[[Collection[str]], list[DropPolicy]] = look,
+        generation: Callable[[], int] = nflisting.generation,
+    ) -> None:
+        """`generation` tells of each change of rules by another number."""
+        self._find, self._generation = find, generation
         self._found: list[DropPolicy] = []
         self._stamp: tuple[int, frozenset[str]] | None = None
 
@@ -105,11 +111,11 @@ class RememberedPolicies:
         """Blocks: call from a thread."""
         try:
             # Before the look: a change meanwhile makes it one that is not used again.
-            stamp = nflisting.generation(), frozenset(interfaces)
+            stamp = self._generation(), frozenset(interfaces)
         except OSError as error:
             log.debug("the rules of others cannot be looked at: %s", error)
             return []
         if stamp != self._stamp:
-            self._found = look(interfaces)
+            self._found = self._find(interfaces)
             self._stamp = stamp
         return self._found

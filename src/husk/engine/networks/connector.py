@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,6 +63,17 @@ class Connected(Struct, frozen=True):
     linked_by: tuple[tuple[Container, "Connected"], ...] = ()
 
 
+class Sandboxes(NamedTuple):
+    """What is done with sandboxes that belong to no single network. All of it blocks."""
+
+    build_empty: Callable[[Path], str] = sandbox.build_empty
+    set_default_route: Callable[[str, DefaultRoute, DefaultRoute], None] = sandbox.set_default_route
+    abandon: Callable[[str], None] = sandbox.abandon
+
+
+SANDBOXES = Sandboxes()
+
+
 class Connector:
     def __init__(
         self,
@@ -75,8 +87,10 @@ class Connector:
         host_gateways: tuple[str, ...] = (),
         bring: Callable[[LiveNetwork], Awaitable[None]] | None = None,
         seek: Callable[[str], Awaitable[None]] | None = None,
+        sandboxes: Sandboxes = SANDBOXES,
     ) -> None:
         """`bring` makes a network that hosts share ready on this one, `seek` asks them for one that is not known."""
+        self._sandboxes = sandboxes
         self._bring = bring
         self._seek = seek
         # Who has which address on networks that hosts share; None while nobody knows.
@@ -160,7 +174,7 @@ class Connector:
                 live.driver.release(given)
                 released = True
         if sandbox_path and not released and not record.host_config.network_mode.startswith("container:"):
-            await asyncio.to_thread(sandbox.abandon, sandbox_path)
+            await asyncio.to_thread(self._sandboxes.abandon, sandbox_path)
 
     async def join(self, draft: Draft, endpoint: Endpoint) -> None:
         """Put a running container on one more network. The caller saves the draft."""
@@ -236,7 +250,7 @@ class Connector:
     async def _connect_to_nothing(self, draft: Draft) -> None:
         """Build an empty sandbox, as there is no default network; the container may be put on others later."""
         if not draft.record.sandbox_path and not draft.record.config.network_disabled:
-            draft.change(sandbox_path=await asyncio.to_thread(sandbox.build_empty, self._netns_dir))
+            draft.change(sandbox_path=await asyncio.to_thread(self._sandboxes.build_empty, self._netns_dir))
 
     async def _place(self, record: Container, live: LiveNetwork, endpoint: Endpoint, options: EndpointOptions) -> Lease:
         if not live.record.vni:
@@ -363,7 +377,7 @@ class Connector:
         leading, leading6 = gateway_endpoint(record), gateway6_endpoint(record)
         route = DefaultRoute(leading.gateway, leading.interface) if leading else NO_ROUTE
         route6 = DefaultRoute(leading6.gateway6, leading6.interface) if leading6 else NO_ROUTE
-        await asyncio.to_thread(sandbox.set_default_route, record.sandbox_path, route, route6)
+        await asyncio.to_thread(self._sandboxes.set_default_route, record.sandbox_path, route, route6)
 
     async def _try_default_route(self, record: Container) -> None:
         """A container may have changed its own network so that there is no way to the gateway: that is its affair."""

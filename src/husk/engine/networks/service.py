@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network import drop_policies, host, legacy_rules
 from husk.network.bridge import BridgeDriver
 from husk.network.firewall import Firewall
-from husk.network.guardian import Guardian
+from husk.network.guardian import Guarded, Guardian
 from husk.network.host import machine_id
 from husk.network.ipam import special, unique_local
 from husk.network.ports import HostPorts
@@ -52,13 +53,35 @@ WARM_SECONDS = 20.0
 _FIRST_ANSWERS = 0.05
 
 
+class NetworkDrivers(NamedTuple):
+    """The drivers of networks on this host: bridges, the firewall and what watches it, what others' rules drop, and
+    the removal of what belongs to nobody."""
+
+    bridges: type[BridgeDriver] = BridgeDriver
+    firewall: Callable[[str], Firewall] = Firewall
+    guardian: Callable[[Sequence[Guarded]], Guardian] = Guardian
+    policies: Callable[[], drop_policies.RememberedPolicies] = drop_policies.RememberedPolicies
+    sweep: Callable[..., None] = restore.sweep
+
+
+DRIVERS = NetworkDrivers()
+
+
 class Networks:
-    def __init__(self, config: Config, state: StateStore, events: Events, find: Callable[[str], Container]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        state: StateStore,
+        events: Events,
+        find: Callable[[str], Container],
+        drivers: NetworkDrivers = DRIVERS,
+    ) -> None:
+        self._drivers = drivers
         self._config = config
         self._state = state
         self._events = events
         self._roster = Roster()
-        self._firewall = Firewall(config.nft_table)
+        self._firewall = drivers.firewall(config.nft_table)
         self._relay = Relay()
         self._ports = HostPorts(self._relay)
         self._connector = Connector(
@@ -81,7 +104,7 @@ class Networks:
         self._sharing: Sharing | None = None
         # Asks a manager of the swarm for a network that a plain container is to be on.
         self.seeker: Callable[[str], Awaitable[None]] | None = None
-        self._guardian = Guardian(
+        self._guardian = drivers.guardian(
             (
                 self._firewall,
                 self.balancing.balancer,
@@ -109,7 +132,7 @@ class Networks:
 
     @cached_property
     def _drop_policies(self) -> drop_policies.RememberedPolicies:
-        return drop_policies.RememberedPolicies()
+        return self._drivers.policies()
 
     @cached_property
     def _legacy_rules(self) -> legacy_rules.RememberedRules:
@@ -175,11 +198,12 @@ class Networks:
         events: Events,
         containers: Iterable[Draft],
         find: Callable[[str], Container],
+        drivers: NetworkDrivers = DRIVERS,
     ) -> "Networks":
         """Make networks and host agree again: bridges, rules and ports as the records say, and nothing else of ours."""
         with ExitStack() as claims:
             settled = await asyncio.to_thread(claims.enter_context, restore.named(config))
-            networks = cls(settled, state, events, find)
+            networks = cls(settled, state, events, find, drivers)
             await networks._restore(list(containers))
         return networks
 
@@ -240,7 +264,7 @@ class Networks:
                 await asyncio.to_thread(refuse_clash, network)
             if not network.config_only:
                 settings = options.settings(network, base)
-                driver = await BridgeDriver.open(settings, None, (), self._firewall, self._mended)
+                driver = await self._drivers.bridges.open(settings, None, (), self._firewall, self._mended)
                 network = _chosen(network, driver)
             try:
                 await self._state.add(Change(KIND, network.id, msgspec.json.encode(network)))
@@ -392,9 +416,11 @@ class Networks:
         unreadable, unreadable_networks = self._state.aside(CONTAINER), self._state.aside(KIND)
         every = list(records.values())
         tunnel = restore.tunnel(self._config)
-        await asyncio.to_thread(restore.sweep, self._base, tunnel, every, running, unreadable, unreadable_networks)
+        await asyncio.to_thread(
+            self._drivers.sweep, self._base, tunnel, every, running, unreadable, unreadable_networks
+        )
         openings = restore.openings(every, running, self._config, self._base, spare=bool(unreadable))
-        drivers = await BridgeDriver.open_all(list(openings.values()), self._firewall, self._mended)
+        drivers = await self._drivers.bridges.open_all(list(openings.values()), self._firewall, self._mended)
         driver_of = dict(zip(openings, drivers, strict=True))
         for name, driver in driver_of.items():
             records[name] = _chosen(records[name], driver)

@@ -1,7 +1,8 @@
 """The connector on drivers that are doubles: what a container takes from its networks it gives back, whatever fails."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +17,17 @@ from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, PortBinding
 from husk.engine.model.events import Event, Events
 from husk.engine.model.network import Network
-from husk.engine.networks.connector import Connector
+from husk.engine.networks.connector import Connector, Sandboxes
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.publisher import NoConnectivity
 from husk.engine.networks.sharing import Occupant
 from husk.errors import Conflict, Forbidden, InvalidParameter, NotFound, SystemFault, Unavailable
-from husk.network import sandbox
 from husk.network.endpoint import EndpointOptions
 from husk.network.ports import PortRequest, PortTaken, PortTarget, PublishedPort
 from husk.network.provision import BridgeFull
 from husk.network.sandbox import NO_ROUTE, DefaultRoute, Lease
 from tests.support.but import but
+from tests.support.waiting import until_async
 from tests.unit.engine.records import container
 
 
@@ -84,6 +85,24 @@ class FakePorts:
         self.held = list(ports)
 
 
+class FakeFirewall:
+    """The ports that lead somewhere; `withdrawing` happens when some are to lead nowhere any more."""
+
+    def __init__(self) -> None:
+        self.ports: set[PublishedPort] = set()
+        self.fails: SystemFault | None = None
+        self.withdrawing: Callable[[], None] = lambda: None
+
+    def publish(self, ports: Sequence[PublishedPort]) -> None:
+        self.ports.update(ports)
+
+    def withdraw(self, ports: Sequence[PublishedPort]) -> None:
+        self.withdrawing()
+        self.ports.difference_update(ports)
+        if self.fails is not None:
+            raise self.fails
+
+
 class House:
     """Two networks that somebody made, the default bridge, and a connector for all."""
 
@@ -93,7 +112,10 @@ class House:
         for name, driver in self.drivers.items():
             record = Network(id=name * 8, name=name, driver="bridge", created="", subnet=f"10.{driver.number}.0.0/24")
             self.roster.by_name[name] = LiveNetwork(record, cast(Any, driver))
-        self.firewall: set[PublishedPort] = set()
+        self.firewall = FakeFirewall()
+        # The default routes that were set in sandboxes, which exist nowhere, and those that cannot be set.
+        self.routes: list[tuple[str, DefaultRoute, DefaultRoute]] = []
+        self.no_route: SystemFault | None = None
         self.ports = FakePorts()
         self.names = SimpleNamespace(serve=AsyncMock(), stop=Mock())
         self.told: list[tuple[str, str]] = []
@@ -103,13 +125,23 @@ class House:
         self.recorded: dict[str, Container] = {}
         self.connector = Connector(
             self.roster,
-            cast(Any, SimpleNamespace(publish=self.firewall.update, withdraw=self.firewall.difference_update)),
+            cast(Any, self.firewall),
             cast(Any, self.ports),
             lambda: cast(Any, self.names),
             events,
             self.find,
             Path("/netns"),
+            sandboxes=Sandboxes(
+                build_empty=lambda directory: f"{directory}/empty",
+                set_default_route=self._set_default_route,
+                abandon=lambda path: self.routes.append((path, NO_ROUTE, NO_ROUTE)),
+            ),
         )
+
+    def _set_default_route(self, path: str, route: DefaultRoute, route6: DefaultRoute) -> None:
+        if self.no_route is not None:
+            raise self.no_route
+        self.routes.append((path, route, route6))
 
     def _note(self, event: Event) -> None:
         self.told.append((event.action, event.attributes["name"]))
@@ -141,7 +173,7 @@ class House:
         assert (record.sandbox_path, record.published) == ("", [])
         assert all(not endpoint.ip_address and not endpoint.endpoint_id for endpoint in record.endpoints.values())
         assert all(record.id not in live.members for live in self.roster.by_name.values())
-        assert not self.firewall and not self.ports.held
+        assert not self.firewall.ports and not self.ports.held
         for driver in self.drivers.values():
             assert {lease.host_interface for lease in driver.given} == {lease.host_interface for lease in driver.back}
 
@@ -151,25 +183,15 @@ def house() -> House:
     return House()
 
 
-@pytest.fixture(autouse=True)
-def routes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, DefaultRoute, DefaultRoute]]:
-    """The default routes that were set in sandboxes, which exist nowhere."""
-    seen: list[tuple[str, DefaultRoute, DefaultRoute]] = []
-    monkeypatch.setattr(sandbox, "set_default_route", lambda path, v4, v6: seen.append((path, v4, v6)))
-    monkeypatch.setattr(sandbox, "build_empty", lambda directory: f"{directory}/empty")
-    monkeypatch.setattr(sandbox, "abandon", lambda path: seen.append((path, NO_ROUTE, NO_ROUTE)))
-    return seen
-
-
 async def test_the_network_of_its_mode_gives_the_sandbox_and_the_others_join_it(
-    house: House, routes: list[tuple[str, DefaultRoute, DefaultRoute]]
+    house: House,
 ) -> None:
     draft = house.container("home", "lan", mode="lan")
     connected = await house.connector.connect(draft)
     assert draft.record.sandbox_path == "/netns/lan"
     assert [lease.sandbox_path for lease in house.drivers["home"].given] == ["/netns/lan"]
     assert connected.resolver and connected.host_gateways == ("10.0.0.1",)
-    assert routes == [("/netns/lan", DefaultRoute("10.1.0.1", "home"), NO_ROUTE)]
+    assert house.routes == [("/netns/lan", DefaultRoute("10.1.0.1", "home"), NO_ROUTE)]
     assert house.told == [("connect", "lan"), ("connect", "home")]
     await house.connector.disconnect(draft)
     house.nothing_is_left_of(draft)
@@ -185,17 +207,10 @@ async def test_giving_back_twice_is_giving_back_once(house: House) -> None:
     house.nothing_is_left_of(draft)
 
 
-async def test_all_is_given_back_though_the_firewall_cannot_be_written(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_is_given_back_though_the_firewall_cannot_be_written(house: House) -> None:
     draft = house.container("home", "lan", published=True)
     await house.connector.connect(draft)
-
-    def fail(ports: Sequence[PublishedPort]) -> None:
-        house.firewall.difference_update(ports)
-        raise SystemFault("nftables: Cannot allocate memory")
-
-    monkeypatch.setattr(house.connector._publisher._firewall, "withdraw", fail)
+    house.firewall.fails = SystemFault("nftables: Cannot allocate memory")
     with pytest.raises(SystemFault):
         await house.connector.disconnect(draft)
     house.nothing_is_left_of(draft)
@@ -230,24 +245,27 @@ async def test_a_port_that_another_has_is_told_as_dockerd_tells_it(house: House)
     house.nothing_is_left_of(draft)
 
 
-async def test_an_address_on_its_way_back_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_address_on_its_way_back_is_waited_for(house: House) -> None:
     """The end of a container is known before its address is free again."""
-    leaving, coming = house.container("home", name="old"), house.container("home", name="new")
+    leaving = house.container("home", name="old", published=True)
+    coming = house.container("home", name="new")
     await house.connector.connect(leaving)
     driver, connector = house.drivers["home"], house.connector
-    withdraw = connector._publisher.withdraw
+    loop, may_go, started = asyncio.get_running_loop(), threading.Event(), list[Any]()
 
-    async def slowly(draft: Draft) -> None:
+    def begin() -> None:
         driver.refusals = [Forbidden("Address already in use")]
-        connecting = asyncio.get_running_loop().create_task(connector.connect(coming))
-        started.append(connecting)
-        while driver.refusals:
-            await asyncio.sleep(0)
-        await withdraw(draft)
+        started.append(loop.create_task(connector.connect(coming)))
 
-    started: list[Any] = []
-    monkeypatch.setattr(connector._publisher, "withdraw", slowly)
-    await connector.disconnect(leaving)
+    def withdrawing() -> None:
+        loop.call_soon_threadsafe(begin)
+        assert may_go.wait(10)
+
+    house.firewall.withdrawing = withdrawing
+    disconnecting = loop.create_task(connector.disconnect(leaving))
+    await until_async(lambda: started and not driver.refusals, "the other one was refused")
+    may_go.set()
+    await disconnecting
     await started[0]
     assert coming.record.endpoints["home"].ip_address
 
@@ -292,7 +310,7 @@ async def test_join_moves_ports_and_leave_moves_them_back(house: House) -> None:
     added = draft.record.endpoints["home"]
     # The network whose name comes first leads outside.
     assert draft.record.published[0].container_ip == added.ip_address != on_lan
-    assert house.firewall == set(draft.record.published)
+    assert house.firewall.ports == set(draft.record.published)
     await house.connector.leave(draft, draft.take("home"))
     assert draft.record.published[0].container_ip == on_lan
     assert house.drivers["home"].back == house.drivers["home"].given
@@ -380,10 +398,7 @@ async def test_a_way_out_that_the_container_has_barred_is_its_own_affair(
     draft = house.container("home", "lan")
     await house.connector.connect(draft)
 
-    def refuse(*_: object) -> None:
-        raise SystemFault("no way to the gateway")
-
-    monkeypatch.setattr(sandbox, "set_default_route", refuse)
+    house.no_route = SystemFault("no way to the gateway")
     await house.connector.leave(draft, draft.take("lan"))
     assert "no way to the gateway" in caplog.text
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -14,9 +15,8 @@ from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Event, Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import ConfigSource, IpamConfig, IpamRequest, Network, NetworkRequest
-from husk.engine.networks import service as module
 from husk.engine.networks.live import KIND
-from husk.engine.networks.service import Networks
+from husk.engine.networks.service import NetworkDrivers, Networks
 from husk.errors import Conflict, DiskFault, Forbidden, HuskError, NotFound, SystemFault
 from husk.network.drop_policies import DropPolicy
 from husk.network.settings import BridgeSettings, Opening
@@ -73,6 +73,8 @@ class FakeHost:
         self.swept: list[tuple[object, ...]] = []
         self.applied = 0
         self.removed: list[str] = []
+        # What others' rules drop.
+        self.policies: list[DropPolicy] = []
 
     async def open(self, settings: BridgeSettings, subnet: str | None, *_: object) -> FakeBridge:
         if self.fails is not None:
@@ -83,6 +85,16 @@ class FakeHost:
     async def open_all(self, openings: Sequence[Opening], *_: object) -> list[FakeBridge]:
         self.openings = openings
         return [await self.open(opening.settings, opening.subnet) for opening in openings]
+
+    @property
+    def drivers(self) -> NetworkDrivers:
+        return NetworkDrivers(
+            bridges=cast(Any, self),
+            firewall=self.firewall,
+            guardian=lambda guarded: cast(Any, SimpleNamespace(open=lambda: None, close=AsyncMock())),
+            policies=lambda: cast(Any, SimpleNamespace(look=lambda interfaces: self.policies)),
+            sweep=lambda *given: self.swept.append(given),
+        )
 
     def firewall(self, table: str) -> Any:
         def apply() -> None:
@@ -95,19 +107,8 @@ class FakeHost:
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
-    made = FakeHost()
-    monkeypatch.setattr(module, "BridgeDriver", made)
-    monkeypatch.setattr(module, "Firewall", made.firewall)
-    monkeypatch.setattr(module, "Guardian", lambda guarded: SimpleNamespace(open=lambda: None, close=_nothing))
-    monkeypatch.setattr("husk.engine.networks.restore.sweep", lambda *given: made.swept.append(given))
-    monkeypatch.setattr("husk.network.drop_policies.RememberedPolicies.look", lambda self, interfaces: [])
-    monkeypatch.setattr("husk.network.balance.Balancer.change", lambda self, wanted: None)
-    return made
-
-
-async def _nothing() -> None:
-    return None
+def host() -> FakeHost:
+    return FakeHost()
 
 
 class House:
@@ -121,7 +122,9 @@ class House:
 
     async def open(self, **settings: object) -> Networks:
         self.config = msgspec.structs.replace(self.config, **settings)
-        return await Networks.open(self.config, self.state, self.events, map(Draft, self.containers), self.find)
+        return await Networks.open(
+            self.config, self.state, self.events, map(Draft, self.containers), self.find, self.host.drivers
+        )
 
     def find(self, reference: str) -> Container:
         raise NotFound(f"No such container: {reference}")
@@ -161,12 +164,11 @@ async def test_three_networks_are_there_from_the_beginning(networks: Networks, h
 
 
 async def test_what_can_wait_begins_when_the_engine_is_there(
-    networks: Networks, host: FakeHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    networks: Networks, host: FakeHost, caplog: pytest.LogCaptureFixture
 ) -> None:
     [bridge] = host.bridges.values()
     assert not bridge.warm
-    policy = DropPolicy("ip", "filter", "FORWARD")
-    monkeypatch.setattr("husk.network.drop_policies.RememberedPolicies.look", lambda self, interfaces: [policy])
+    host.policies = [DropPolicy("ip", "filter", "FORWARD")]
     networks.restored()
     assert not bridge.warm and "drops forwarded packets" not in caplog.text
     await networks.close(remove=False)
@@ -204,18 +206,14 @@ async def test_what_is_refused_leaves_nothing(networks: Networks, host: FakeHost
 
 
 async def test_a_bridge_that_cannot_be_made_or_recorded_leaves_nothing(
-    networks: Networks, house: House, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    networks: Networks, house: House, host: FakeHost
 ) -> None:
     host.fails = SystemFault("no subnet is left")
     with pytest.raises(SystemFault):
         await networks.create(NetworkRequest(name="lan"))
     host.fails = None
-
-    async def full(*_: object) -> None:
-        raise SystemFault("the disk is full")
-
-    monkeypatch.setattr(house.state, "add", full)
-    with pytest.raises(SystemFault, match="the disk is full"):
+    house.state.full = True
+    with pytest.raises(DiskFault, match="no space left"):
         await networks.create(NetworkRequest(name="lan"))
     assert list(host.bridges) == [house.config.bridge_name]
     assert len(networks.listing()) == 3 and house.told == []
@@ -257,15 +255,11 @@ async def test_who_keeps_a_network_from_going(networks: Networks, host: FakeHost
 
 
 async def test_a_network_that_cannot_be_forgotten_is_still_there(
-    networks: Networks, house: House, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    networks: Networks, house: House, host: FakeHost
 ) -> None:
     made = await networks.create(NetworkRequest(name="lan"))
-
-    async def broken(*_: object) -> None:
-        raise SystemFault("the disk is broken")
-
-    monkeypatch.setattr(house.state, "commit", broken)
-    with pytest.raises(SystemFault):
+    house.state.full, house.state.refuses = True, lambda change: True
+    with pytest.raises(DiskFault):
         await networks.remove("lan")
     assert networks.find("lan") is made and made.bridge_name in host.bridges
 

@@ -18,6 +18,7 @@ from husk.swarm.model.swarm import KEY, MEMBERSHIP, Membership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import NEW, Put
 from husk.text.endpoints import HostPort
+from tests.support.tapped_store import TappedStore
 from tests.unit.swarm.swarm_room import SwarmRoom, spec
 
 WORD = "correct horse"
@@ -100,7 +101,7 @@ async def test_all_of_it_comes_back(room: SwarmRoom, fresh: SwarmRoom) -> None:
     assert membership is not None and not membership.restoring
 
 
-async def test_a_locked_swarm_is_opened_by_its_unlock_key(room: SwarmRoom, fresh: SwarmRoom) -> None:
+async def test_a_locked_swarm_is_opened_by_its_unlock_key(room: SwarmRoom, fresh: SwarmRoom, tmp_path: Path) -> None:
     locked = SwarmSpec()
     locked.encryption_config.auto_lock_managers = True
     version = room.cluster.swarm.version
@@ -116,25 +117,23 @@ async def test_a_locked_swarm_is_opened_by_its_unlock_key(room: SwarmRoom, fresh
     assert not contents(fresh)
     await fresh.backups.restore(data, key, HERE)
     assert await fresh.cluster.unlock_key() == key
-    assert not (fresh.sealer._path).exists() and SwarmRoom(fresh.sealer._path.parent, fresh.state).cluster.locked
+    assert not (tmp_path / "new" / "swarm.key").exists() and SwarmRoom(tmp_path / "new", fresh.state).cluster.locked
 
 
 @pytest.mark.parametrize("locked", [False, True])
-async def test_a_lock_that_changes_meanwhile_makes_no_backup(
-    room: SwarmRoom, monkeypatch: pytest.MonkeyPatch, locked: bool
-) -> None:
+async def test_a_lock_that_changes_meanwhile_makes_no_backup(room: SwarmRoom, locked: bool) -> None:
     await _lock(room, locked)
-    snapshot = room.store.store.snapshot
+    store = room.store.store = TappedStore(room.store.store)
 
     async def then_changed(kinds: Any) -> Any:
-        taken = await snapshot(kinds)
+        taken = await store.beneath.snapshot(kinds)
         await _lock(room, not locked)
         return taken
 
-    monkeypatch.setattr(room.store.store, "snapshot", then_changed)
+    store.on_snapshot = then_changed
     with pytest.raises(Conflict, match="changed while the backup was made"):
         await room.backups.make("" if locked else WORD)
-    monkeypatch.undo()
+    store.on_snapshot = store.beneath.snapshot
     await room.backups.make(WORD if locked else "")
 
 
@@ -158,14 +157,14 @@ async def test_what_is_asked_of_a_backup(room: SwarmRoom, fresh: SwarmRoom) -> N
         await room.backups.make(WORD)
 
 
-async def test_bad_files_and_a_wrong_word_change_nothing(room: SwarmRoom, fresh: SwarmRoom) -> None:
+async def test_bad_files_and_a_wrong_word_change_nothing(room: SwarmRoom, fresh: SwarmRoom, tmp_path: Path) -> None:
     data = await room.backups.make(WORD)
     for bad in (b"nonsense", data[:-1], data[:-1] + bytes([data[-1] ^ 1])):
         with pytest.raises(InvalidParameter):
             await fresh.backups.restore(bad, WORD, HERE)
     with pytest.raises(Unauthorized):
         await fresh.backups.restore(data, "another word", HERE)
-    assert not contents(fresh) and not fresh.cluster.active and not list(fresh.sealer._path.parent.glob("swarm.*"))
+    assert not contents(fresh) and not fresh.cluster.active and not list((tmp_path / "new").glob("swarm.*"))
 
 
 async def test_a_host_with_another_address_has_to_say_it(room: SwarmRoom, fresh: SwarmRoom) -> None:
@@ -282,18 +281,17 @@ async def test_a_host_that_is_in_a_swarm_keeps_it(room: SwarmRoom) -> None:
     assert contents(room) == before and room.cluster.active
 
 
-async def test_a_disk_that_refuses_leaves_nothing(
-    room: SwarmRoom, fresh: SwarmRoom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_that_refuses_leaves_nothing(room: SwarmRoom, fresh: SwarmRoom, tmp_path: Path) -> None:
     data = await room.backups.make(WORD)
+    store = TappedStore(fresh.store.store)
 
     async def refuse(*steps: Any, **options: Any) -> int:
         raise SystemFault("no space left")
 
-    monkeypatch.setattr(fresh.store.store, "commit", refuse)
+    store.on_commit, fresh.store.store = refuse, store
     with pytest.raises(SystemFault):
         await fresh.backups.restore(data, WORD, HERE)
-    assert not contents(fresh) and not fresh.cluster.active and not list(fresh.sealer._path.parent.glob("swarm.*"))
+    assert not contents(fresh) and not fresh.cluster.active and not list((tmp_path / "new").glob("swarm.*"))
 
 
 async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
