@@ -383,7 +383,7 @@ class SwarmRoom:
         )
 
     def _open_own(self, where: ClusterStoreConfig) -> ClusterStore:
-        """What a shared store would have is in this host's own."""
+        """Open this host's own store, which has what a shared one would have."""
         return SqliteStore(self.state)
 
     async def begin_etcd(self) -> FakeMember:

@@ -64,7 +64,7 @@ class Connected(Struct, frozen=True):
 
 
 class Sandboxes(NamedTuple):
-    """What is done with sandboxes that belong to no single network. All of it blocks."""
+    """The operations on sandboxes that belong to no single network. All of them block."""
 
     build_empty: Callable[[Path], str] = sandbox.build_empty
     set_default_route: Callable[[str, DefaultRoute, DefaultRoute], None] = sandbox.set_default_route

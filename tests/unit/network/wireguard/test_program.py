@@ -66,7 +66,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def answering(machine: Machine) -> Iterator[list[bytes]]:
-    """What a program says at its socket, whatever it is asked."""
+    """The answer of a program at its socket, whatever it is asked."""
     answers = [b"errno=0\n\n"]
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(program.socket_of("wg-none", machine.sockets)))

@@ -53,12 +53,12 @@ class Swarm:
         )
 
     def _asked(self) -> int:
-        """What the journal asks once with each look."""
+        """Answer what the journal asks once with each look."""
         self.looks += 1
         return self.period
 
     def _listed(self) -> Iterable[Node]:
-        """What the marker asks once with each look."""
+        """Answer what the marker asks once with each look."""
         self.marker_looks += 1
         return self.nodes.values()
 
