@@ -324,6 +324,8 @@ class FakeExecMonitor:
 
 class FakeRuntime(OCIRuntime, frozen=True):
     done: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    # Why it does not do these.
+    refuses: dict[str, str] = msgspec.field(default_factory=dict)
 
     async def start(self, container_id: str) -> None:
         self.done.append(("start", container_id))
@@ -338,6 +340,8 @@ class FakeRuntime(OCIRuntime, frozen=True):
         return False
 
     async def pause(self, container_id: str) -> None:
+        if "pause" in self.refuses:
+            raise SystemFault(self.refuses["pause"])
         self.done.append(("pause", container_id))
 
     async def resume(self, container_id: str) -> None:

@@ -19,7 +19,8 @@ SOON = 1.0
 class Flusher:
     """One way to sync, which blocks: it runs in a thread of its own, for it may last as long as the disk is slow."""
 
-    def __init__(self, flush: Callable[[], None], name: str) -> None:
+    def __init__(self, flush: Callable[[], None], name: str, soon: float = SOON) -> None:
+        self._soon = soon
         self._flush = flush
         self._thread = ThreadPool(1, name)
         self._name = name
@@ -46,7 +47,7 @@ class Flusher:
     def settle_soon(self) -> None:
         """As `settle`, for what nobody waits for."""
         if self._waiting is None and not self._closed and self._settled < self._written:
-            self._waiting = asyncio.get_running_loop().call_later(SOON, self._settle_late)
+            self._waiting = asyncio.get_running_loop().call_later(self._soon, self._settle_late)
 
     def close(self) -> None:
         """Stop syncing: data that is not settled is left to the kernel."""

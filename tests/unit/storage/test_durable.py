@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from husk.errors import SystemFault
-from husk.storage import durable
 from husk.storage.durable import Flusher
 from tests.support.waiting import until
 
@@ -33,7 +32,7 @@ def disk():
 
 @pytest.fixture
 def flusher(disk: Disk):
-    flusher = Flusher(disk.sync, "sync")
+    flusher = Flusher(disk.sync, "sync", soon=0.01)
     yield flusher
     disk.go_on.release(100)
     flusher.close()
@@ -76,10 +75,7 @@ async def test_a_disk_that_fails_is_told_and_asked_again(disk: Disk, flusher: Fl
     await flusher.settle()
 
 
-async def test_what_nobody_waits_for_is_on_the_disk_soon(
-    disk: Disk, flusher: Flusher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(durable, "SOON", 0.01)
+async def test_what_nobody_waits_for_is_on_the_disk_soon(disk: Disk, flusher: Flusher) -> None:
     disk.go_on.release()
     flusher.wrote()
     flusher.settle_soon()

@@ -45,14 +45,14 @@ _MEDIA_TYPES = {"": DOCKER_LAYER, "gzip": f"{DOCKER_LAYER}.gzip", "zstd": f"{OCI
 
 
 class Loader:
-    def __init__(self, store: ImageStore) -> None:
-        self._store = store
+    def __init__(self, store: ImageStore, largest_documents: int = LARGEST_DOCUMENTS) -> None:
+        self._store, self._largest = store, largest_documents
 
     async def load(
         self, chunks: AsyncIterator[bytes], platforms: Sequence[Platform], quiet: bool, report: Report
     ) -> None:
         """Load all images of an archive, compressed or not; with `platforms` only those of them."""
-        reading = _Reading(self._store, (lambda progress: None) if quiet else report)
+        reading = _Reading(self._store, (lambda progress: None) if quiet else report, self._largest)
         try:
             async with aclosing(inflate(chunks)) as plain:
                 try:
@@ -228,7 +228,8 @@ class _Read(msgspec.Struct, frozen=True):
 class _Reading:
     """An archive that streams by: its documents, its links, and its layers on their way into the store."""
 
-    def __init__(self, store: ImageStore, report: Report) -> None:
+    def __init__(self, store: ImageStore, report: Report, largest: int) -> None:
+        self._largest = largest
         self.documents: dict[str, bytes] = {}
         self.relied_on: list[str] = []
         self._store = store
@@ -259,7 +260,7 @@ class _Reading:
 
     def _remember(self, size: int) -> None:
         self._size += size
-        if self._size > LARGEST_DOCUMENTS:
+        if self._size > self._largest:
             raise InvalidParameter("the archive has more than 64 MiB of documents and names")
 
     async def _rely_on(self, blob: str | None) -> bool:

@@ -1,11 +1,13 @@
 """Pause and unpause: the record is ahead of a frozen container."""
 
+from typing import cast
+
 import pytest
 from msgspec.structs import replace
 
 from husk.errors import Conflict, SystemFault
 from tests.support.but import but
-from tests.support.drivers import FakeRuntime
+from tests.support.drivers import FakeRuntimes
 from tests.support.room import Room
 from tests.unit.engine.records import container
 
@@ -26,12 +28,9 @@ async def test_a_pause_is_stored_and_told_and_undone(room: Room) -> None:
         await room.pauser.unpause(instance)
 
 
-async def test_a_pause_that_fails_is_not_left_in_the_record(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuses(self: FakeRuntime, container_id: str) -> None:
-        raise SystemFault("it cannot be frozen")
-
+async def test_a_pause_that_fails_is_not_left_in_the_record(room: Room) -> None:
     instance = await room.started(container())
-    monkeypatch.setattr(FakeRuntime, "pause", refuses)
+    cast(FakeRuntimes, room.host.drivers.runtimes).runtime.refuses["pause"] = "it cannot be frozen"
     with pytest.raises(SystemFault):
         await room.pauser.pause(instance, for_commit=True)
     assert room.host.assembly.thawed == [room.host.paths.cgroup(instance.id, "")]  # it may have died half-way
@@ -39,14 +38,9 @@ async def test_a_pause_that_fails_is_not_left_in_the_record(room: Room, monkeypa
     assert stored is not None and (stored.state.status, stored.paused_for_commit) == ("running", False)
 
 
-async def test_a_runtime_that_finds_no_process_means_that_it_has_ended(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuses(self: FakeRuntime, container_id: str) -> None:
-        raise SystemFault("no such process")
-
+async def test_a_runtime_that_finds_no_process_means_that_it_has_ended(room: Room) -> None:
     instance = await room.started(container())
-    monkeypatch.setattr(FakeRuntime, "pause", refuses)
+    cast(FakeRuntimes, room.host.drivers.runtimes).runtime.refuses["pause"] = "no such process"
     room.host.processes.open(instance.record.state.pid).end()
     with pytest.raises(Conflict, match="is not running"):
         await room.pauser.pause(instance)

@@ -6,6 +6,7 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.engine.images.held import HeldLayers, LayerHolder
+from husk.errors import DiskFault
 from husk.storage.state.store import Change
 
 
@@ -34,13 +35,10 @@ async def test_what_is_let_go_of_is_released(state):
     assert holder.all == {"a"}
 
 
-async def test_what_could_not_be_written_is_not_held(state, monkeypatch):
-    async def full(*changes, lazy=False):
-        raise OSError("no space left on device")
-
+async def test_what_could_not_be_written_is_not_held(state):
     held = HeldLayers(state)
-    monkeypatch.setattr(state, "commit", full)
-    with pytest.raises(OSError):
+    state.full = True
+    with pytest.raises(DiskFault):
         await held.add(["a"])
     assert "a" not in held
 

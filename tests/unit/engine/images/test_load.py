@@ -263,21 +263,18 @@ async def test_what_is_no_archive_of_images_is_refused(shelf: Shelf, archive: by
         await Loader(shelf.store).load(pieces(archive), (), False, shelf.told.append)
 
 
-async def test_documents_have_an_end(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("husk.engine.images.load.LARGEST_DOCUMENTS", 1000)
+async def test_documents_have_an_end(shelf: Shelf) -> None:
+    loader, archive = Loader(shelf.store, 1000), tar_of({f"{number}.json": b"{" + bytes(400) for number in range(3)})
     with pytest.raises(InvalidParameter, match="more than 64 MiB of documents"):
-        await load(shelf, {f"{number}.json": b"{" + bytes(400) for number in range(3)})
+        await loader.load(pieces(archive), (), False, shelf.told.append)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE])
-async def test_names_of_files_and_links_have_an_end_too(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, kind: bytes
-) -> None:
-    monkeypatch.setattr("husk.engine.images.load.LARGEST_DOCUMENTS", 100_000)
+async def test_names_of_files_and_links_have_an_end_too(shelf: Shelf, kind: bytes) -> None:
     data = b"{}" if kind == tarfile.REGTYPE else b""
     archive = write(*((member(f"{number}{'n' * 900}", type=kind, linkname="there"), data) for number in range(100)))
     with pytest.raises(InvalidParameter, match="more than 64 MiB of documents and names"):
-        await Loader(shelf.store).load(pieces(archive), (), False, shelf.told.append)
+        await Loader(shelf.store, 100_000).load(pieces(archive), (), False, shelf.told.append)
 
 
 async def test_others_have_their_turn_between_the_entries_of_an_archive(shelf: Shelf) -> None:
