@@ -6,6 +6,9 @@ All functions block: call them from a thread.
 import errno
 import os
 import socket
+from collections.abc import Callable
+from ipaddress import IPv4Interface, IPv6Interface
+from typing import NamedTuple
 
 from husk.errors import HuskError, InvalidParameter, NotFound, SystemFault
 from husk.kernel import rtnetlink
@@ -17,45 +20,64 @@ _NO_SUCH_KIND = (errno.EOPNOTSUPP, errno.ENOTSUP)
 _MOST_VLANS = 4094
 
 
+class ParentHost(NamedTuple):
+    """The host under a parent, beside its interfaces: how parents and ports are hardened, which addresses a network can
+    have, and the removal of an interface that was made for it."""
+
+    harden_parent: Callable[[str], None] = hardening.parent
+    harden_port: Callable[[str], None] = hardening.port
+    index_of: Callable[[str], int] = socket.if_nametoindex
+    decide: Callable[[host.BridgePlan, host.HostSurroundings], IPv4Interface | None] = host.decide
+    decide_6: Callable[[host.BridgePlan, host.HostSurroundings], IPv6Interface | None] = host.decide_6
+    remove: Callable[[str, str], None] = host.remove
+
+
+HOST = ParentHost()
+
+
 def prepare(
-    settings: BridgeSettings, parent_link: ParentLink, plan: host.BridgePlan, around: host.HostNetwork
+    settings: BridgeSettings,
+    parent_link: ParentLink,
+    plan: host.BridgePlan,
+    around: host.HostNetwork,
+    under: ParentHost = HOST,
 ) -> host.BridgeState:
-    made = _ensure_parent(settings, around)
-    parent = socket.if_nametoindex(settings.interface)
+    made = _ensure_parent(settings, around, under)
+    parent = under.index_of(settings.interface)
     try:
         _probe(parent_link, parent, around)
         surroundings = around.around("")
-        gateway, gateway6 = host.decide(plan, surroundings), host.decide_6(plan, surroundings)
+        gateway, gateway6 = under.decide(plan, surroundings), under.decide_6(plan, surroundings)
     except (OSError, HuskError):
         if made:
-            host.remove(settings.interface, settings.owner)
+            under.remove(settings.interface, settings.owner)
         raise
     return host.BridgeState(gateway, settings.mtu, gateway6)
 
 
-def _ensure_parent(settings: BridgeSettings, around: host.HostNetwork) -> bool:
+def _ensure_parent(settings: BridgeSettings, around: host.HostNetwork, under: ParentHost) -> bool:
     """Make the parent if it is to be ours; whether it had to be made."""
     name = settings.interface
     if name in around.by_name:
         return False
     if settings.alone:
-        _add_alone(name, around)
+        _add_alone(name, around, under)
     else:
         _add_vlan(name, around)
     around.netlink.execute(rtnetlink.set_alias(name, settings.owner))
-    hardening.parent(name)
+    under.harden_parent(name)
     around.netlink.execute(rtnetlink.set_up(name))
     return True
 
 
-def _add_alone(name: str, around: host.HostNetwork) -> None:
+def _add_alone(name: str, around: host.HostNetwork, under: ParentHost) -> None:
     (error,) = around.netlink.attempt([rtnetlink.add_dummy(name)])
     if error is not None and error.errno in _NO_SUCH_KIND:
         # A pair of interfaces, one of which nobody uses, leads nowhere just as well.
         peer = "hk" + os.urandom(5).hex()
         (error,) = around.netlink.attempt([rtnetlink.add_veth(name, peer)])
         if error is None:
-            hardening.port(peer)
+            under.harden_port(peer)
             around.netlink.execute(rtnetlink.set_up(peer))
     if error is not None:
         raise error

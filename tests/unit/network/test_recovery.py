@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from husk.kernel import rtnetlink
 from husk.kernel.netlink import NetlinkSocket
 from husk.network import hardening, recovery
 from husk.network.sandbox import Lease
@@ -17,21 +16,19 @@ LEASE = Lease("/netns/a", "veth-a", "10.9.0.2", 24, "10.9.0.1", "02:42:00:00:00:
 
 class FakeNetlink:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.done: list[Any] = []
+        self.done: list[str] = []
         self.error: OSError | None = None
         monkeypatch.setattr(hardening, "port", lambda name, root: None)
         monkeypatch.setattr(socket, "if_nametoindex", lambda name: 9)
-        monkeypatch.setattr(rtnetlink, "delete_link", lambda name: f"delete {name}")
-        monkeypatch.setattr(rtnetlink, "set_master", lambda name, master: f"master {name} {master}")
 
     def attempt(self, messages: list[Any]) -> list[OSError | None]:
-        self.done += messages
+        self.done += [message.what for message in messages]
         return [self.error for _ in messages]
 
     def execute(self, *messages: Any) -> None:
         if self.error is not None:
             raise self.error
-        self.done += messages
+        self.done += [message.what for message in messages]
 
     @property
     def socket(self) -> NetlinkSocket:
@@ -50,7 +47,7 @@ def link(name: str, master: int = 7, kind: str = "veth") -> Any:
 def test_only_veths_of_ours_on_this_bridge_go(netlink: FakeNetlink) -> None:
     links = [link("veth-a"), link("veth-b"), link("veth-c", master=8), link("eth1", kind="device"), link("tap0")]
     recovery.sweep_ports(netlink.socket, links, 7, [LEASE])
-    assert netlink.done == ["delete veth-b"]
+    assert netlink.done == ["delete interface veth-b"]
     netlink.error = OSError(errno.ENODEV, "gone")
     recovery.sweep_ports(netlink.socket, links, 7, [LEASE])
     netlink.error = OSError(errno.EPERM, "not permitted")
@@ -60,10 +57,10 @@ def test_only_veths_of_ours_on_this_bridge_go(netlink: FakeNetlink) -> None:
 
 def test_a_lease_is_on_its_bridge_again(netlink: FakeNetlink) -> None:
     recovery.reattach(netlink.socket, {"veth-a": link("veth-a", master=3)}, 7, [LEASE], False, (4, 6))
-    assert netlink.done[0] == "master veth-a 7"
+    assert netlink.done[0] == "attach veth-a to its bridge"
     before = len(netlink.done)
     recovery.reattach(netlink.socket, {"veth-a": link("veth-a")}, 7, [LEASE], False, (4, 6))
-    assert "master veth-a 7" not in netlink.done[before:]
+    assert "attach veth-a to its bridge" not in netlink.done[before:]
     recovery.reattach(netlink.socket, {}, 7, [LEASE], False, (4, 6))
 
 
