@@ -1,6 +1,7 @@
 """A swarm's own etcd without processes: what managers ask of its members is noted, and answered as a test says."""
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -90,7 +91,9 @@ class FakeEtcd(EtcdDriver):
 
     def wipe(self, directory: Path) -> None:
         self.on_wipe(directory)
-        shutil.rmtree(directory)
+        while directory.exists():
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(directory)
 
     def open(self, endpoints: list[HostPort], certificates: CertificateFiles) -> Members:
         self.asked_at.append(endpoints)

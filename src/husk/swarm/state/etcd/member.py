@@ -115,8 +115,10 @@ def mark_of(directory: Path) -> str:
 def wipe(directory: Path) -> None:
     """End whatever runs on this directory, and remove it. Safe to call twice; blocks."""
     process.kill_given([mark_of(directory)])
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(directory)
+    # A thread that looked at the certificate may come to its end beside this: a file that has gone is no end of it.
+    while directory.exists():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(directory)
 
 
 def find_program() -> str:
