@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import msgspec
 from msgspec.structs import replace
 
-from husk.config import ETCD_PORTS, ClusterStoreConfig, Config
+from husk.config import ETCD_PORTS, Config
 from husk.engine.containers.service import Containers
 from husk.engine.model.container import Container, Endpoint
 from husk.engine.model.events import Event, Events
@@ -64,9 +64,8 @@ from husk.swarm.port.enter import ManagerSecrets
 from husk.swarm.port.join import JoinResult
 from husk.swarm.port.log_messages import Asked
 from husk.swarm.role import AGAIN, NodeRole
-from husk.swarm.state.cluster_store import ClusterStore
+from husk.swarm.state.open_store import open_store
 from husk.swarm.state.parts import build_state
-from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.surroundings import SwarmSurroundings
 from husk.text.endpoints import HostPort as Endpoint_
 from tests.support.but import but
@@ -319,7 +318,7 @@ class SwarmRoom:
         hostname: str = "alpha",
         *,
         entrance: "FakeEntrance | None" = None,
-        opener: OpenStore | None = None,
+        opener: OpenStore = open_store,
         clock: Clock = CLOCK,
         patience: float = PATIENCE,
         again: float = AGAIN,
@@ -375,16 +374,12 @@ class SwarmRoom:
             workers=cast(Workers, self.workers),
             listener=cast(ClusterListener, self.listener),
         )
-        manager_role = ManagerRole(records, membership, network, node, manager, self.entrance, opener or self._open_own)
+        manager_role = ManagerRole(records, membership, network, node, manager, self.entrance, opener)
         self.node_role = NodeRole(records, membership, node, manager, manager_role, self.entrance, again)
         self.backups = Backups(around, records, membership, manager, self.node_role)
         self.services = SwarmControl(
             around, records, membership, network, logs, node, manager, self.node_role, self.backups
         )
-
-    def _open_own(self, where: ClusterStoreConfig) -> ClusterStore:
-        """Open this host's own store, which has what a shared one would have."""
-        return SqliteStore(self.state)
 
     async def begin_etcd(self) -> FakeMember:
         """Let this manager have a member of an etcd of the swarm's own; return that."""
