@@ -108,8 +108,7 @@ class System:
 
     async def disk(self) -> tuple[int, int]:
         """The size of the disk that the data root is on, and the bytes of it that are free."""
-        found = await asyncio.to_thread(os.statvfs, self._data_root)
-        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        return await asyncio.to_thread(host_files.disk, self._data_root)
 
     async def components(self) -> tuple[Component, ...]:
         """The programs beside the engine, asked once for their versions."""

@@ -1,5 +1,6 @@
 """Files of the host that tell what it is: settings, profiles, what the kernel shows of itself."""
 
+import os
 from pathlib import Path
 
 PROCESSORS = Path("/sys/devices/system/cpu")
@@ -16,6 +17,12 @@ def text(path: str) -> str:
 def profile(path: str) -> str:
     """A file that somebody named in the settings: OSError or UnicodeDecodeError tells what is wrong with it."""
     return Path(path).read_text()
+
+
+def disk(path: Path) -> tuple[int, int]:
+    """The size of the disk that a path is on, and the bytes of it that are free. It blocks."""
+    found = os.statvfs(path)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
 def throttles(processors: Path = PROCESSORS) -> list[str]:

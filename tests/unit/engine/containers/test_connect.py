@@ -117,8 +117,16 @@ async def test_what_the_disk_does_not_take_is_undone(switch: Switch) -> None:
 async def test_who_is_on_the_hosts_network_stays_there(switch: Switch, room: Room) -> None:
     instance = await room.add(container())
     await switch.connect(instance, "host")
+    instance.believe(but(instance.record, state=but(instance.record.state, status="running")))
     with pytest.raises(InvalidParameter, match="cannot disconnect container from host network"):
         await switch.connections.disconnect("host", instance.id, force=True)
+
+
+async def test_one_that_does_not_run_is_let_off_the_hosts_network(switch: Switch, room: Room) -> None:
+    instance = await room.add(container())
+    await switch.connect(instance, "host")
+    await switch.connections.disconnect("host", instance.id, force=False)
+    assert instance.record.endpoints == {}
 
 
 async def test_one_that_is_not_on_it_cannot_leave(switch: Switch, room: Room) -> None:
