@@ -11,7 +11,7 @@ from husk.cli.kit.command import HuskCommand, flag
 from husk.cli.kit.engine import ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import say
-from husk.cli.migrate.compose import compose, written
+from husk.cli.migrate.compose import Surroundings, compose, written
 from husk.cli.migrate.images import bring_images
 from husk.cli.migrate.networks import bring_networks
 from husk.cli.migrate.report import MigrationReport
@@ -43,14 +43,15 @@ def migrate(
 ) -> None:
     """Bring images, volumes, networks and containers of a docker or podman on this host over.
 
-    Containers come as a Compose file, for docker compose.
+    Containers come as a Compose file, for docker compose; what that cannot say is told, and the exit status is 1.
 
     Nothing is taken away there. Run again, it goes on where it was, and fetches nothing twice. Volumes need root.
     """
 
     async def work(target: Client) -> int:
         async with _reached(origin, from_host) as source:
-            if (await source.info()).get("ID") == (await target.info()).get("ID"):
+            theirs, ours = await source.info(), await target.info()
+            if theirs.get("ID") == ours.get("ID"):
                 raise CommandFailed("husk: both are the same engine: -H or HUSK_HOST names the other", 1)
             boxes = [await source.containers.get(each.id) for each in await source.containers.list(all=True)]
             with MigrationReport() as report:
@@ -67,10 +68,11 @@ def migrate(
                 if networks:
                     await bring_networks(source, target, report)
                 if containers and boxes:
-                    await _write(source, target, [each.attrs for each in boxes], Path(compose), report)
+                    around = Surroundings(await _subnets(target), theirs, ours)
+                    await _write(source, around, [each.attrs for each in boxes], Path(compose), report)
         if report.failures:
             say(f"{report.failures} failed: run it again when they are mended; what is here stays")
-        return 1 if report.failures else 0
+        return 1 if report.failures or report.losses else 0
 
     ask(place, work)
 
@@ -88,8 +90,12 @@ async def _reached(origin: str, address: str) -> AsyncIterator[Client]:
         await source.close()
 
 
+async def _subnets(target: Client) -> dict[str, list[str]]:
+    return {network.name: network.subnets for network in await target.networks.list()}
+
+
 async def _write(
-    source: Client, target: Client, boxes: list[dict[str, object]], file: Path, report: MigrationReport
+    source: Client, around: Surroundings, boxes: list[dict[str, object]], file: Path, report: MigrationReport
 ) -> None:
     known = {}
     for identity in {str(each.get("Image")) for each in boxes}:
@@ -97,8 +103,10 @@ async def _write(
             known[identity] = (await source.images.get(identity)).attrs
         except NotFound:
             continue
-    names = [network.name for network in await target.networks.list()]
-    _save(written(compose(boxes, known, names)), file, len(boxes), report)
+    found = compose(boxes, known, around)
+    _save(written(found.document), file, len(boxes), report)
+    for name, settings in found.lost.items():
+        report.lost(name, settings)
 
 
 def _save(text: str, file: Path, count: int, report: MigrationReport) -> None:

@@ -1,5 +1,6 @@
 """Reports of a migration's progress: a bar at a terminal, by rich; in a pipe a line for each thing that is done."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,10 +17,12 @@ def _bar() -> Progress:
 
 
 class MigrationReport:
-    """`begin` a thing, `advance` it by bytes, then it is `done`, `skipped` or `failed`, which is counted."""
+    """`begin` a thing, `advance` it by bytes, then it is `done`, `skipped` or `failed`, which is counted, as are
+    containers of which something is `lost`."""
 
     def __init__(self) -> None:
         self.failures = 0
+        self.losses = 0
         self._progress = _bar() if at_terminal() else None
         self._task: TaskID | None = None
 
@@ -52,6 +55,10 @@ class MigrationReport:
     def failed(self, what: str, why: str) -> None:
         self.failures += 1
         self._say(f"{what}: FAILED: {why}")
+
+    def lost(self, name: str, settings: Sequence[str]) -> None:
+        self.losses += 1
+        self._say(f"{name}: not carried: {', '.join(settings)}")
 
     def _say(self, text: str) -> None:
         self._end()

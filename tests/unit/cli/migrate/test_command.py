@@ -46,6 +46,18 @@ def test_a_file_that_cannot_be_written_is_told(typed, web, tmp_path: Path):
     assert done.code == 1 and "cannot write" in done.err
 
 
+def test_a_setting_that_is_lost_is_told_and_fails(typed, engine, tmp_path: Path):
+    engine.answers("GET", "/info", {"ID": "one"}, {"ID": "two"})
+    engine.answers("GET", "/containers/json", [{"Id": "c1"}])
+    linked = {"Id": "c1", "Name": "/shop", "Image": "sha256:1", "HostConfig": {"Links": ["/db:/shop/db"]}}
+    engine.answers("GET", "/containers/c1/json", {**linked, "State": {"Status": "exited"}})
+    engine.answers("GET", "/images/json", [])
+    engine.answers("GET", "/volumes", {"Volumes": []})
+    engine.answers("GET", "/networks", [{"Name": "bridge"}])
+    done = typed("migrate", "--from", "docker", "--compose", str(tmp_path / "compose.yaml"))
+    assert done.code == 1 and "shop: not carried: links\n" in done.out
+
+
 def test_whose_things_has_to_be_said(typed, engine):
     assert typed("migrate").code == 1
     assert typed("migrate", "--from", "lxc").code == 125
