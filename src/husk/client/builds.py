@@ -44,6 +44,7 @@ class BuildOptions(TypedDict, total=False):
     nocache: bool  #: True to run all steps anew
     pull: bool  #: True to ask registries for newer base images
     cache_from: Sequence[str]  #: Images that serve as a cache
+    squash: bool  #: True to make one layer of those that are new
     quiet: bool  #: True to tell the id of the image alone
     network_mode: str  #: The network of steps: `default`, `host` or `none`
     extra_hosts: Mapping[str, str] | Sequence[str]  #: More lines for `/etc/hosts`
@@ -120,6 +121,7 @@ def query(options: BuildOptions) -> dict[str, Any]:
         "nocache": options.get("nocache"),
         "pull": options.get("pull"),
         "cachefrom": _document(options.get("cache_from")),
+        "squash": options.get("squash"),
         "q": options.get("quiet"),
         "networkmode": options.get("network_mode"),
         "extrahosts": [f"{name}:{at}" for name, at in hosts.items()] if isinstance(hosts, Mapping) else list(hosts),

@@ -117,12 +117,13 @@ class Container(Thing):
         await self._unless_done(self._calls.post(f"{self._path}/stop", None, {"t": timeout, "signal": signal}))
         await self._look()
 
-    async def restart(self, timeout: int | None = None) -> None:
+    async def restart(self, timeout: int | None = None, signal: str | None = None) -> None:
         """Stop the container, then start it.
 
         :param timeout: seconds until it is killed, as for `stop`.
+        :param signal: the signal that asks it to end; its own if None.
         """
-        await self._calls.post(f"{self._path}/restart", None, {"t": timeout})
+        await self._calls.post(f"{self._path}/restart", None, {"t": timeout, "signal": signal})
         await self._look()
 
     async def kill(self, signal: str | int | None = None) -> None:
@@ -240,6 +241,7 @@ class Container(Thing):
         since: Moment = None,
         until: Moment = None,
         timestamps: bool = False,
+        details: bool = False,
     ) -> Output:
         """Read the output that the container has written.
 
@@ -250,6 +252,7 @@ class Container(Thing):
         :param since: the moment of the first line: a time, seconds since 1970, or a length before now, as `10m`.
         :param until: the moment of the last line, in the same forms.
         :param timestamps: begin each line with its time.
+        :param details: begin each line with what the log driver was told to note of the container.
         :returns: the output: await all of it, or iterate over it.
         """
 
@@ -263,6 +266,7 @@ class Container(Thing):
             since=since,
             until=until,
             timestamps=timestamps,
+            details=details,
         )
 
     @asynccontextmanager

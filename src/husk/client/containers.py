@@ -48,14 +48,15 @@ class Containers:
         """
         return await self._making.create(image, command, pull, spec)
 
-    async def get(self, name: str) -> Container:
+    async def get(self, name: str, *, size: bool = False) -> Container:
         """Find a container.
 
         :param name: its name, its id, or the beginning of the id.
+        :param size: tell the sizes of its files, which takes longer.
         :returns: the container.
         :raises NotFound: there is none.
         """
-        return Container(self._calls, await self._calls.get(f"/containers/{name}/json"))
+        return Container(self._calls, await self._calls.get(f"/containers/{name}/json", {"size": size or None}))
 
     async def list(
         self, *, all: bool = False, limit: int = 0, size: bool = False, filters: Mapping[str, Any] | None = None

@@ -53,10 +53,13 @@ class Images:
             pass
         return await self.get(name)
 
-    async def pulling(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
+    async def pulling(
+        self, name: str, *, platform: str = "", all_tags: bool = False, auth: Auth | None = None
+    ) -> AsyncIterator[PullProgress]:
         """Get an image from its registry, and tell how it goes on.
 
         :param name: the image, as `repository:tag` or `repository@digest`; the tag is `latest` if none is given.
+        :param all_tags: get all images of the repository `name`.
         :param platform: the platform, as `linux/arm64`; the engine's own if empty.
         :param auth: `username` and `password`; a login or docker's own files say them if None.
         :returns: the progress, line by line.
@@ -64,7 +67,7 @@ class Images:
         :raises Unauthorized: the registry does not believe the password.
         """
         headers = await self._keychain().headers_for(name, auth)
-        query = {"fromImage": with_tag(name), "platform": platform}
+        query = {"fromImage": name if all_tags else with_tag(name), "platform": platform}
         async for line in self._calls.lines("POST", "/images/create", query, b"", headers):
             yield _progress(line)
 
@@ -83,11 +86,14 @@ class Images:
             digest = line.digest or digest
         return digest
 
-    async def pushing(self, name: str, *, platform: str = "", auth: Auth | None = None) -> AsyncIterator[PullProgress]:
+    async def pushing(
+        self, name: str, *, platform: str = "", all_tags: bool = False, auth: Auth | None = None
+    ) -> AsyncIterator[PullProgress]:
         """Send an image to the registry that it is named after, and tell how it goes on.
 
         :param name: the image, as `repository:tag`.
         :param platform: the platform to send, as `linux/arm64`; all that are here if empty.
+        :param all_tags: send all images of the repository `name`.
         :param auth: `username` and `password`; a login or docker's own files say them if None.
         :returns: the progress, line by line.
         :raises NotFound: there is no such image here.
@@ -96,7 +102,7 @@ class Images:
         # An engine may want the header also of who is nobody.
         headers = await self._keychain().headers_for(name, auth) or await self._keychain().headers_for(name, {})
         repository, tag = split_tag(name)
-        query = {"tag": tag or "latest", "platform": platform_document(platform)}
+        query = {"tag": tag or (None if all_tags else "latest"), "platform": platform_document(platform)}
         async for line in self._calls.lines("POST", f"/images/{repository}/push", query, b"", headers):
             yield _progress(line)
 

@@ -162,6 +162,17 @@ class Service(_Logged, Declared):
         """
         await self._update(lambda spec: changed(spec, changes), auth=auth)
 
+    async def edit(self, change: Callable[[Mapping[str, Any]], dict[str, Any]], *, auth: Auth | None = None) -> None:
+        """Change the service by a function of its specification; it is called again if the engine changes that, too.
+
+        await service.edit(lambda spec: {**spec, "Labels": {"team": "red"}})
+
+        :param change: gets the specification as the API has it, and returns the new one.
+        :param auth: `username` and `password` for the registry of the image; as before if None.
+        :raises InvalidParameter: a field is unknown or makes no sense; nothing was changed.
+        """
+        await self._update(change, auth=auth)
+
     async def scale(self, replicas: int) -> None:
         """Set the number of copies.
 

@@ -78,7 +78,7 @@ def test_help_needs_neither_engine_nor_event_loop():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
-@pytest.mark.parametrize("asked", ["version", "--version", "-v"])
+@pytest.mark.parametrize("asked", ["--version", "-v"])
 def test_the_version_is_told_however_it_is_asked_for(asked: str):
     told = CliRunner().invoke(husk, [asked])
     assert (told.exit_code, told.output) == (0, f"husk {__version__}\n")

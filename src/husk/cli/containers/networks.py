@@ -9,7 +9,9 @@ from husk.text.digits import read_number
 _ADDRESSES = {"ip": "IPv4Address", "ip6": "IPv6Address"}
 
 
-def networking(given: Sequence[str], aliases: Sequence[str], ip: str, ip6: str, mac: str) -> tuple[str, dict[str, Any]]:
+def networking(
+    given: Sequence[str], aliases: Sequence[str], ip: str, ip6: str, mac: str, link_local: Sequence[str] = ()
+) -> tuple[str, dict[str, Any]]:
     """The first network, and what each endpoint is to have. What has flags of its own belongs to the first."""
     endpoints: dict[str, dict[str, Any]] = {}
     for text in given:
@@ -20,7 +22,11 @@ def networking(given: Sequence[str], aliases: Sequence[str], ip: str, ip6: str, 
     first = next(iter(endpoints), "")
     own: dict[str, Any] = {
         "Aliases": list(aliases),
-        "IPAMConfig": {name: value for name, value in (("IPv4Address", ip), ("IPv6Address", ip6)) if value},
+        "IPAMConfig": {
+            name: value
+            for name, value in (("IPv4Address", ip), ("IPv6Address", ip6), ("LinkLocalIPs", list(link_local)))
+            if value
+        },
         "MacAddress": mac,
     }
     for name, value in own.items():

@@ -1,99 +1,45 @@
-"""`husk run`: a container made, started, and spoken with until it ends; its exit code is ours."""
+"""`husk run` and `husk create`, as they are typed. Their work is loaded when a line is read and found good: help, and a
+flag that is not known, do without."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import click
 
-from husk.cli.containers.create import image_and_command, made, read
 from husk.cli.containers.flags import container_flags
-from husk.cli.containers.keys import sequence
-from husk.cli.containers.settings import detach_keys_or
-from husk.cli.containers.spec import attached
-from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, passed_on
-from husk.cli.kit.command import HuskCommand, as_json, flag
-from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
+from husk.cli.kit.command import HuskCommand, as_json, flag, text
+from husk.cli.kit.complete import image_then_files
+from husk.cli.kit.late import late
 from husk.cli.kit.place import HostChoice
-from husk.cli.kit.streams import StreamLines
-from husk.cli.kit.writing import complain, document, line, say
-from husk.client.client import Client
-from husk.client.spec import ContainerSpec
-from husk.errors import HuskError
+
+_OWN_HELP = {"help_option_names": ["--help"]}
+_run = late("husk.cli.containers.running:run")
+_create = late("husk.cli.containers.creating:create")
 
 
-@click.command(cls=HuskCommand, own_words=True, context_settings={"help_option_names": ["--help"]})
+def image_and_command(function: Any) -> Any:
+    """Add the arguments behind the flags: the image, and a command for it."""
+    command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
+    return click.argument("image", shell_complete=image_then_files)(command(function))
+
+
+@click.command(cls=HuskCommand, own_words=True, context_settings=_OWN_HELP)
 @flag("-d", "--detach", help="Run container in background and print container ID.")
-@click.option("--detach-keys", default="", metavar="STRING", help="Override the key sequence for detaching.")
+@text("--detach-keys", help="Override the key sequence for detaching.")
 @flag("--sig-proxy", default=True, help="Proxy received signals to the process (default true).")
 @container_flags
 @as_json
 @image_and_command
 @click.pass_obj
-def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, detach_keys: str, **flags: Any) -> None:
+def run(place: HostChoice, /, **flags: Any) -> None:
     """Create and run a new container from an image."""
-
-    spec = read(image, command, flags, detached=detach)
-    if detach and flags["attach"]:
-        complain("husk: conflicting options: cannot attach in detached mode")
-        raise SystemExit(NOT_RUN)
-    check_terminal(flags["interactive"] and not detach, flags["tty"])
-
-    async def ran(engine: Client) -> int:
-        try:
-            if detach:
-                return await _detached(engine, spec, flags)
-            return await _attached(engine, spec, flags, detach_keys)
-        except HuskError as error:
-            complain(f"husk: {told(error)}")
-            return code_of(error.message)
-
-    ask(place, ran, NOT_RUN)
+    _run(place, **flags)
 
 
-def code_of(message: str) -> int:
-    """127 where there is no such program in the image, 126 where it cannot be run, 125 for all else."""
-    said = message.lower()
-    if "executable file not found" in said or "no such file or directory" in said:
-        return NO_SUCH_COMMAND
-    if "permission denied" in said or "is a directory" in said:
-        return NOT_EXECUTABLE
-    return NOT_RUN
-
-
-async def _detached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any]) -> int:
-    container = await made(engine, spec, flags)
-    await container.start()
-    if flags["as_json"]:
-        document({"Id": container.id, "Warnings": container.attrs.get("Warnings") or []})
-    else:
-        say(container.id)
-    return 0
-
-
-async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any], detach_keys: str) -> int:
-    keys = sequence(detach_keys_or(detach_keys))
-    container = await made(engine, spec, flags)
-    streams, lines = attached(flags, False), StreamLines()
-    signals = forwarded(container.kill) if flags["sig_proxy"] and not spec.tty else nullcontext()
-    with signals:
-        async with (
-            container.attach(stdin=streams["stdin"], stdout=streams["stdout"], stderr=streams["stderr"]) as console,
-            container.waiting("removed" if spec.auto_remove else "next-exit") as ended,
-        ):
-            await container.start()
-            talk = TerminalTalk(
-                console,
-                stdin=streams["stdin"],
-                tty=spec.tty,
-                keys=keys,
-                take=lines.add if flags["as_json"] else passed_on,
-            )
-            await talk.resize()
-            if await talk.hold():
-                return 0
-            code = await ended()
-    if flags["as_json"]:
-        lines.end()
-        line({"Id": container.id, "ExitCode": code})
-    return code
+@click.command(cls=HuskCommand, own_words=True, context_settings=_OWN_HELP)
+@container_flags
+@as_json
+@image_and_command
+@click.pass_obj
+def create(place: HostChoice, /, **flags: Any) -> None:
+    """Create a new container."""
+    _create(place, **flags)

@@ -1,7 +1,7 @@
 """From the flags of `run` and `create` to what the library makes a container of. Pure but for files that flags name."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from husk.cli.containers.environment import environment, labels
 from husk.cli.containers.mounts import binds, mount, tmpfs
 from husk.cli.containers.networks import networking
 from husk.cli.containers.ports import exposed, published
-from husk.cli.kit.read import seconds
+from husk.cli.kit.read import mapping, seconds
 from husk.client.spec import ContainerSpec, nanoseconds, size
 from husk.errors import InvalidParameter
 from husk.text.digits import read_number
@@ -31,10 +31,15 @@ def spec_of(image: str, command: Sequence[str], flags: Mapping[str, Any], detach
     """InvalidParameter says which flag cannot be understood."""
     named, nameless = binds(flags["volume"])
     network, endpoints = networking(
-        flags["network"], flags["network_alias"], flags["ip"], flags["ip6"], flags["mac_address"]
+        flags["network"],
+        flags["network_alias"],
+        flags["ip"],
+        flags["ip6"],
+        flags["mac_address"],
+        flags["link_local_ip"],
     )
     same = {_RENAMED.get(name, name): flags[name] for name in _SAME}
-    sizes: dict[str, Any] = {name: _size(name, flags[name]) for name in _SIZES if flags[name]}
+    sizes: dict[str, Any] = {name: size_of(name, flags[name]) for name in _SIZES if flags[name]}
     return ContainerSpec(
         image=image,
         command=list(command) or None,
@@ -53,19 +58,19 @@ def spec_of(image: str, command: Sequence[str], flags: Mapping[str, Any], detach
         dns_opt=flags["dns_option"],
         extra_hosts=[_host(text) for text in flags["add_host"]],
         links=flags["link"],
-        cpus=_cpus(flags["cpus"]),
+        cpus=cpus_of(flags["cpus"]),
         cpu_shares=flags["cpu_shares"] or 0,
-        ulimits=dict(_ulimit(text) for text in flags["ulimit"]),
+        ulimits=dict(ulimit_of(text) for text in flags["ulimit"]),
         blkio_weight=flags["blkio_weight"] or 0,
-        storage_opt=_mapping("storage-opt", flags["storage_opt"]),
+        storage_opt=mapping("storage-opt", flags["storage_opt"]),
         oom_score_adj=flags["oom_score_adj"] or 0,
         security_opt=[_security(text) for text in flags["security_opt"] if text != "systempaths=unconfined"],
-        sysctls=_mapping("sysctl", flags["sysctl"]),
+        sysctls=mapping("sysctl", flags["sysctl"]),
         ipc_mode=flags["ipc"],
         pid_mode=flags["pid"],
         uts_mode=flags["uts"],
         userns_mode=flags["userns"],
-        log_opts=_mapping("log-opt", flags["log_opt"]),
+        log_opts=mapping("log-opt", flags["log_opt"]),
         extra_config=_config(flags, nameless, endpoints, detached),
         extra_host_config=_host_config(flags),
         **same,
@@ -105,9 +110,16 @@ def _config(
 
 def _host_config(flags: Mapping[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {
-        "Annotations": _mapping("annotation", flags["annotation"]),
+        "Annotations": mapping("annotation", flags["annotation"]),
+        "BlkioDeviceReadBps": _throttled("device-read-bps", flags, "Rate", size),
+        "BlkioDeviceReadIOps": _throttled("device-read-iops", flags, "Rate", int),
+        "BlkioDeviceWriteBps": _throttled("device-write-bps", flags, "Rate", size),
+        "BlkioDeviceWriteIOps": _throttled("device-write-iops", flags, "Rate", int),
+        "BlkioWeightDevice": _throttled("blkio-weight-device", flags, "Weight", int),
         "CpuPeriod": flags["cpu_period"],
         "CpuQuota": flags["cpu_quota"],
+        "CpuRealtimePeriod": flags["cpu_rt_period"],
+        "CpuRealtimeRuntime": flags["cpu_rt_runtime"],
         "DeviceCgroupRules": list(flags["device_cgroup_rule"]),
         "DeviceRequests": _gpus(flags["gpus"]),
         "MemorySwappiness": flags["memory_swappiness"],
@@ -118,6 +130,20 @@ def _host_config(flags: Mapping[str, Any]) -> dict[str, Any]:
         found["Init"] = False  # else the engine's own setting counts
     if "systempaths=unconfined" in flags["security_opt"]:
         found |= {"MaskedPaths": [], "ReadonlyPaths": []}
+    return found
+
+
+def _throttled(flag: str, flags: Mapping[str, Any], amount: str, read: Callable[[str], int]) -> list[dict[str, Any]]:
+    """Read limits of devices: `/dev/sda:1mb`."""
+    found = []
+    for text in flags[flag.replace("-", "_")]:
+        path, _, limit = text.rpartition(":")
+        try:
+            found.append({"Path": path, amount: read(limit)})
+        except (InvalidParameter, ValueError):
+            path = ""
+        if not path.startswith("/dev/"):
+            raise InvalidParameter(f'invalid argument "{text}" for "--{flag}" flag: expected /dev/NAME:LIMIT')
     return found
 
 
@@ -146,7 +172,7 @@ def _healthcheck(flags: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _size(name: str, text: str) -> int:
+def size_of(name: str, text: str) -> int:
     try:
         return size(text)
     except InvalidParameter:
@@ -154,23 +180,13 @@ def _size(name: str, text: str) -> int:
         raise InvalidParameter(f'invalid argument "{text}" for "--{flag}" flag: invalid size: {text!r}') from None
 
 
-def _cpus(text: str) -> float:
+def cpus_of(text: str, flag: str = "cpus") -> float:
     if not _CPUS.fullmatch(text or "0"):
-        raise InvalidParameter(f'invalid argument "{text}" for "--cpus" flag: expected for example 1.5')
+        raise InvalidParameter(f'invalid argument "{text}" for "--{flag}" flag: expected for example 1.5')
     return float(text or 0)
 
 
-def _mapping(flag: str, given: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise InvalidParameter(f'invalid argument "{text}" for "--{flag}" flag: expected NAME=VALUE')
-        found[name] = value
-    return found
-
-
-def _ulimit(text: str) -> tuple[str, int | tuple[int, int]]:
+def ulimit_of(text: str) -> tuple[str, int | tuple[int, int]]:
     name, _, limits = text.partition("=")
     soft, _, hard = limits.partition(":")
     try:

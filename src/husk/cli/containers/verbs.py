@@ -47,13 +47,16 @@ def stop(place: HostChoice, /, names: tuple[str, ...], signal: str | None, timeo
 
 
 @click.command(cls=HuskCommand)
+@click.option("-s", "--signal", metavar="STRING", help="Signal to send to the container.")
 @click.option("-t", "--time", "--timeout", "timeout", type=int, help="Seconds to wait before killing the container.")
 @as_json
 @names(containers)
 @click.pass_obj
-def restart(place: HostChoice, /, names: tuple[str, ...], timeout: int | None, as_json: bool) -> None:
+def restart(
+    place: HostChoice, /, names: tuple[str, ...], signal: str | None, timeout: int | None, as_json: bool
+) -> None:
     """Restart one or more containers."""
-    _to_each(place, names, as_json, lambda container: container.restart(timeout))
+    _to_each(place, names, as_json, lambda container: container.restart(timeout, signal))
 
 
 @click.command(cls=HuskCommand)

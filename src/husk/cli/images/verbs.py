@@ -1,11 +1,12 @@
 """Commands that do one thing to images: rmi, tag, push."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from husk.cli.images.names import whole
-from husk.cli.kit.command import HuskCommand, as_json, flag
+from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.complete import images
 from husk.cli.kit.engine import ask, ask_plainly, told
 from husk.cli.kit.place import HostChoice
@@ -13,24 +14,28 @@ from husk.cli.kit.progress import Silence, teller
 from husk.cli.kit.writing import complain, document, line, say
 from husk.client.client import Client
 from husk.client.names import with_tag
-from husk.errors import HuskError, NotFound
+from husk.errors import HuskError, InvalidParameter, NotFound
 
 
 @click.command(cls=HuskCommand)
 @flag("-f", "--force", help="Force removal of the image.")
 @flag("--no-prune", help="Do not delete untagged parents.")
+@many("--platform", metavar="STRING", help="Remove only the given platform, as linux/amd64.")
 @as_json
 @click.argument("names", nargs=-1, required=True, metavar="IMAGE...", shell_complete=images)
 @click.pass_obj
-def rmi(place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: bool, as_json: bool) -> None:
+def rmi(
+    place: HostChoice, /, names: tuple[str, ...], force: bool, no_prune: bool, platform: Sequence[str], as_json: bool
+) -> None:
     """Remove one or more images."""
 
     async def removed(engine: Client) -> int:
         results: list[dict[str, Any]] = []
         failed = False
+        platforms = [part for each in platform for part in each.split(",")]
         for name in names:
             try:
-                done = await engine.images.remove(name, force=force, noprune=no_prune)
+                done = await engine.images.remove(name, force=force, noprune=no_prune, platforms=platforms)
             except HuskError as error:
                 complain(told(error))
                 failed = failed or not (force and isinstance(error, NotFound))
@@ -64,22 +69,25 @@ def tag(place: HostChoice, /, source: str, target: str, as_json: bool) -> None:
 
 
 @click.command(cls=HuskCommand)
+@flag("-a", "--all-tags", help="Push all tags of an image to the repository.")
 @click.option("--platform", default="", metavar="STRING", help="Push one platform of an image with several.")
 @flag("-q", "--quiet", help="Suppress verbose output.")
 @as_json
 @click.argument("name", metavar="NAME[:TAG]", shell_complete=images)
 @click.pass_obj
-def push(place: HostChoice, /, name: str, platform: str, quiet: bool, as_json: bool) -> None:
+def push(place: HostChoice, /, name: str, all_tags: bool, platform: str, quiet: bool, as_json: bool) -> None:
     """Upload an image to a registry."""
 
     async def pushed(engine: Client) -> None:
-        tagged = with_tag(name)
+        if all_tags and with_tag(name) == name:
+            raise InvalidParameter("tag can't be used with --all-tags/-a")
+        tagged = name if all_tags else with_tag(name)
         if tagged != name and not quiet and not as_json:
             say("Using default tag: latest")
         digest = ""
         telling = Silence() if quiet else teller(1, as_json)
         with telling:
-            async for step in engine.images.pushing(tagged, platform=platform):
+            async for step in engine.images.pushing(tagged, platform=platform, all_tags=all_tags):
                 digest = step.digest or digest
                 if step.status:
                     telling.tell(step)

@@ -104,5 +104,17 @@ def many(*declarations: str, help: str, metavar: str = "LIST", **settings: Any) 
     return click.option(*declarations, multiple=True, help=help, metavar=metavar, **settings)
 
 
+def text(
+    *declarations: str, help: str, metavar: str = "STRING", **settings: Any
+) -> Callable[[AnyFunction], AnyFunction]:
+    """An option with a word; empty where it is not given."""
+    return click.option(*declarations, **{"default": "", "metavar": metavar, "help": help, **settings})
+
+
+def number(*declarations: str, help: str, **settings: Any) -> Callable[[AnyFunction], AnyFunction]:
+    """An option with a whole number; None where it is not given."""
+    return click.option(*declarations, **{"type": int, "metavar": "INT", "help": help, **settings})
+
+
 # `--json`: the same everywhere.
 as_json = flag("--json", "as_json", help="Print JSON: one document, or one line for each event.")

@@ -1,22 +1,27 @@
 """Names for the shell to complete, asked of the daemon. One that does not answer at once completes nothing."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
+from husk.cli.kit.late import late
 from husk.cli.kit.place import HostChoice
-from husk.client import blocking
-from husk.client.address import resolve
-from husk.client.client import Client, connect, connected
 from husk.errors import HuskError
 from husk.text.patterns import pattern
+
+if TYPE_CHECKING:
+    from husk.client.client import Client
 
 _PATIENCE = 2.0
 # Names as engines have them. A shell puts a completion on the line as it is: what it would take for more than a name,
 # of an engine that lets it pass, is nobody's to type.
 _NAME = pattern(r"[A-Za-z0-9_./:@-]+")
+# With the client, which help and bad lines do without.
+_asked = late("husk.cli.kit.asking:asked")
 
 
 def containers(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -41,6 +46,15 @@ def image_then_files(context: click.Context, parameter: click.Parameter, begun: 
     return [] if context.params.get(parameter.name or "") else images(context, parameter, begun)
 
 
+def named(names: Callable[[Client], Awaitable[list[str]]]) -> Callable[..., list[CompletionItem]]:
+    """Complete the names that `names` asks for."""
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        return _completed(context, begun, names)
+
+    return complete
+
+
 async def _containers(engine: Client) -> list[str]:
     return [container.name for container in await engine.containers.list(all=True)]
 
@@ -58,7 +72,7 @@ def _completed(
     context: click.Context, begun: str, names: Callable[[Client], Awaitable[list[str]]]
 ) -> list[CompletionItem]:
     try:
-        found = _asked(_place(context), names)
+        found = _asked(_place(context), names, _PATIENCE)
     except (HuskError, OSError):
         return []
     return [CompletionItem(name) for name in sorted(found) if name.startswith(begun) and _NAME.fullmatch(name)]
@@ -68,17 +82,3 @@ def _place(context: click.Context) -> HostChoice:
     """Commands are not run while a line is completed: what -H and --context say is in the root's parameters."""
     root = context.find_root().params
     return HostChoice(root.get("host") or "", root.get("context_name") or "")
-
-
-def _asked(place: HostChoice, names: Callable[[Client], Awaitable[list[str]]]) -> list[str]:
-    async def told(connection: AbstractAsyncContextManager[Client]) -> list[str]:
-        async with connection as engine:
-            return await names(engine)
-
-    if dial := blocking.dialer(resolve(place.host, place.context), _PATIENCE):
-        return blocking.run(told(connected(Client(dial))))
-
-    # A door: to load asyncio takes longer than all else that a completion does.
-    import asyncio
-
-    return asyncio.run(asyncio.wait_for(told(connect(place.host, context=place.context)), _PATIENCE))

@@ -3,6 +3,7 @@
 import click
 
 from husk.cli.kit.writing import complain
+from husk.errors import CommandFailed, HuskError
 
 # As docker's client: a flag that cannot be understood, and all else that is wrong with a line.
 _BAD_FLAG, _BAD_LINE = 125, 1
@@ -21,6 +22,9 @@ def enter(command: click.Command, name: str, arguments: list[str]) -> int:
     except click.ClickException as error:
         complain(f"{name}: {error.format_message()}")
         return error.exit_code
+    except HuskError as error:
+        complain(error.message if isinstance(error, CommandFailed) else f"{name}: {error.message}")
+        return 1
     except (click.Abort, KeyboardInterrupt):
         return _ENDED_BY_USER
     return outcome if isinstance(outcome, int) else 0

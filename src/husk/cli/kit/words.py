@@ -63,6 +63,11 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %z %Z")
 
 
+def rfc3339(at: float) -> str:
+    """`2026-01-02T03:04:05Z`, or with the offset of a zone of ours."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def shortened(text: str, most: int) -> str:
     """At most so many characters, the last of them an ellipsis where something is left out."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 # What Compose writes on containers itself.
 _COMPOSE = "com.docker.compose."
-_EMPTY = (None, "", 0, False, [], {})
+_EMPTY: tuple[object, ...] = (None, "", 0, False, [], {})
 _NANO = 1_000_000_000
 _SHM = 64 << 20
 # Settings of HostConfig that have a word in Compose and the same value there.

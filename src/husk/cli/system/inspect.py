@@ -1,11 +1,12 @@
 """`husk inspect`: all that the engine knows of things, of whatever kind."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from husk.cli.kit.command import HuskCommand, as_json
-from husk.cli.kit.complete import either
+from husk.cli.kit.command import Flag, HuskCommand, as_json
+from husk.cli.kit.complete import containers, either, images
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.templates import FormatTemplate
@@ -13,51 +14,64 @@ from husk.cli.kit.writing import complain, document, encoded, say
 from husk.client.client import Client
 from husk.errors import HuskError, InvalidParameter, NotFound
 
+# Flags that one kind alone knows.
+_KNOWN = (("container", "size"), ("image", "platform"))
 _KINDS = ("container", "image", "network", "volume", "service", "task", "node", "secret", "config")
 
 
-@click.command(cls=HuskCommand)
-@click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
-@click.option("--type", "kind", metavar="KIND", help="Only look for things of this kind.")
-@as_json
-@click.argument("names", nargs=-1, required=True, metavar="NAME|ID...", shell_complete=either)
-@click.pass_obj
-def inspect(place: HostChoice, /, names: tuple[str, ...], template: str, kind: str | None, as_json: bool) -> None:
-    """Return low-level information on containers, images, networks, volumes and services."""
+def _command(kinds: tuple[str, ...], help: str, complete: Callable[..., Any]) -> click.Command:
+    @click.command("inspect", cls=HuskCommand, help=help)
+    @click.option("-f", "--format", "template", metavar="STRING", default="", help="'json' or a Go template.")
+    @as_json
+    @click.argument("names", nargs=-1, required=True, metavar="NAME|ID...", shell_complete=complete)
+    @click.pass_obj
+    def command(
+        place: HostChoice,
+        /,
+        names: tuple[str, ...],
+        template: str,
+        as_json: bool,
+        kind: str | None = None,
+        **asked: Any,
+    ) -> None:
+        if kind is not None and kind not in _KINDS:
+            raise InvalidParameter(f'unknown type: "{kind}": must be one of {", ".join(sorted(_KINDS))}')
+        wanted = (kind,) if kind else kinds
+        shape = FormatTemplate("{{json .}}" if template == "json" else template) if template else None
 
-    if kind is not None and kind not in _KINDS:
-        raise InvalidParameter(f'unknown type: "{kind}": must be one of {", ".join(sorted(_KINDS))}')
-    shape = FormatTemplate("{{json .}}" if template == "json" else template) if template else None
-
-    async def inspected(engine: Client) -> int:
-        found, missing = [], []
-        for name in names:
-            attrs = await _found(engine, name, (kind,) if kind else _KINDS)
-            if attrs is None:
-                missing.append(name)
+        async def inspected(engine: Client) -> int:
+            found, missing = [], []
+            for name in names:
+                attrs = await _found(engine, name, wanted, asked)
+                if attrs is None:
+                    missing.append(name)
+                else:
+                    found.append(attrs)
+            if shape is not None:
+                for attrs in found:
+                    say(shape.fill(attrs), exact=True)
+            elif as_json:
+                document(found)
             else:
-                found.append(attrs)
-        if shape is not None:
-            for attrs in found:
-                say(shape.fill(attrs), exact=True)
-        elif as_json:
-            document(found)
-        else:
-            say(encoded(found, indent=4))
-        for name in missing:
-            said = "Error response from daemon" if kind else "Error"
-            complain(f"{said}: No such {kind or 'object'}: {name}")
-        return 1 if missing else 0
+                say(encoded(found, indent=4))
+            for name in missing:
+                single = wanted[0] if len(wanted) == 1 else ""
+                said = "Error response from daemon" if single else "Error"
+                complain(f"{said}: No such {single or 'object'}: {name}")
+            return 1 if missing else 0
 
-    ask_plainly(place, inspected)
+        ask_plainly(place, inspected)
+
+    return command
 
 
-async def _found(engine: Client, name: str, kinds: tuple[str, ...]) -> dict[str, Any] | None:
+async def _found(engine: Client, name: str, kinds: tuple[str, ...], asked: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the document of the first kind of thing with such a name; None if there is none."""
     for kind in kinds:
+        known = {word: value for word, value in asked.items() if value and (kind, word) in _KNOWN}
         try:
             # Only what is asked for is loaded: services and the like take longer than the answer.
-            thing = await getattr(engine, f"{kind}s").get(name)
+            thing = await getattr(engine, f"{kind}s").get(name, **known)
         except NotFound:
             continue
         except HuskError as error:
@@ -68,3 +82,14 @@ async def _found(engine: Client, name: str, kinds: tuple[str, ...]) -> dict[str,
         attrs: dict[str, Any] = thing.attrs
         return attrs
     return None
+
+
+_SIZE = Flag(["-s", "--size"], help="Display total file sizes if the type is container.")
+inspect = _command(
+    _KINDS, "Return low-level information on containers, images, networks, volumes and services.", either
+)
+inspect.params[1:1] = [_SIZE, click.Option(["--type", "kind"], metavar="KIND", help="Only look for this kind.")]
+container = _command(("container",), "Display detailed information on one or more containers.", containers)
+container.params.insert(1, _SIZE)
+image = _command(("image",), "Display detailed information on one or more images.", images)
+image.params.insert(1, click.Option(["--platform"], metavar="STRING", default="", help="Inspect one platform of it."))

@@ -1,15 +1,15 @@
 """`husk prune`: remove what nobody uses."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
 from husk.cli.kit.command import HuskCommand, as_json, flag, many
 from husk.cli.kit.engine import ask_plainly
+from husk.cli.kit.kinds import agreed
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
-from husk.cli.kit.words import size, visible
+from husk.cli.kit.words import size
 from husk.cli.kit.writing import document, say
 from husk.client.client import Client
 from husk.client.prune import Pruned
@@ -27,7 +27,7 @@ def prune(
 ) -> None:
     """Remove unused data."""
     wanted = filters_of(filters)
-    if not force and not _agreed(warning(everything, volumes)):
+    if not force and not agreed(warning(everything, volumes)):
         return
 
     async def done(engine: Client) -> None:
@@ -38,12 +38,6 @@ def prune(
             _tell(found)
 
     ask_plainly(place, done)
-
-
-def _agreed(question: str) -> bool:
-    """Ask; return True for yes. All else is no, as with docker's client: the end of stdin, too, which is no ctrl-C."""
-    click.echo(f"{visible(question)} [y/N] ", nl=False, err=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def warning(everything: bool, volumes: bool) -> str:

@@ -1,15 +1,19 @@
 import io
 import json
+import tarfile
+from contextlib import ExitStack
 
 import pytest
 
-from husk.cli.images.build import options_of
+from husk.cli.images.build import options_of as read
 from husk.errors import InvalidParameter
 
 NONE = {
-    **dict.fromkeys(("build_arg", "label", "add_host", "cache_from", "tag"), ()),
-    **dict.fromkeys(("dockerfile", "network", "platform", "shm_size", "target"), ""),
-    **dict.fromkeys(("no_cache", "pull"), False),
+    **dict.fromkeys(("build_arg", "label", "add_host", "cache_from", "security_opt", "tag", "ulimit"), ()),
+    **dict.fromkeys(("cgroup_parent", "cpuset_cpus", "cpuset_mems", "dockerfile", "memory", "memory_swap"), ""),
+    **dict.fromkeys(("network", "platform", "shm_size", "target"), ""),
+    **dict.fromkeys(("cpu_period", "cpu_quota", "cpu_shares"), None),
+    **dict.fromkeys(("no_cache", "pull", "squash"), False),
 }
 NOTHING = io.BytesIO()
 LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
@@ -17,6 +21,11 @@ LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
 {"aux":{"ID":"sha256:1"}}
 {"stream":"Successfully built 1\\n"}
 """
+
+
+def options_of(flags):
+    with ExitStack() as kept:
+        return read(flags, kept)
 
 
 def test_flags():
@@ -39,6 +48,43 @@ def test_what_comes_on_stdin():
     assert given(b"\x1f\x8b...")["custom_context"] is True
     with pytest.raises(InvalidParameter, match="stdin is empty"):
         given(b"")
+
+
+def test_limits_of_steps():
+    found = options_of({**NONE, "path": ".", "memory": "64m", "cpu_shares": 5, "ulimit": ("nofile=1:2",)})
+    assert found == {"path": ".", "container_limits": {"memory": "64m", "cpushares": 5}, "ulimits": {"nofile": (1, 2)}}
+
+
+def test_a_dockerfile_is_named_from_the_current_directory(engine, typed, tmp_path, monkeypatch):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/Dockerfile.dev").write_text("FROM busybox\n")
+    monkeypatch.chdir(tmp_path)
+    engine.answers("POST", "/build", LINES)
+    assert typed("build", "-f", "app/Dockerfile.dev", "app").code == 0
+    assert engine.last("POST", "/build").query["dockerfile"] == "Dockerfile.dev"
+
+
+def test_a_dockerfile_on_stdin(engine, typed, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"FROM busybox\n")))
+    (tmp_path / "file").write_text("x")
+    engine.answers("POST", "/build", LINES)
+    assert typed("build", "-f", "-", str(tmp_path)).code == 0
+    sent = engine.last("POST", "/build")
+    with tarfile.open(fileobj=io.BytesIO(sent.body)) as archive:
+        content = archive.extractfile(sent.query["dockerfile"])
+        assert content is not None and content.read() == b"FROM busybox\n"
+        assert "file" in archive.getnames()
+    assert "can't use stdin for both" in typed("build", "-f", "-", "-").err
+
+
+def test_a_build_that_is_left_says_so(engine, typed, tmp_path, monkeypatch):
+    def left(*_):
+        raise SystemExit(130)
+
+    monkeypatch.setattr("husk.cli.images.build.ask", left)
+    (tmp_path / "Dockerfile").write_text("FROM busybox\n")
+    told = typed("build", str(tmp_path))
+    assert told.code == 130 and "the build was cancelled" in told.err
 
 
 def test_what_is_told(engine, typed, tmp_path):

@@ -22,7 +22,9 @@ def test_names_of_containers_and_images(engine, completed):
     assert completed("husk run ", 2) == ["app:1", "busybox", "busybox:latest"]
     assert completed("husk run busybox ", 3) == []
     assert "--detach" in completed("husk run --det", 2)
-    assert completed("husk imag", 1) == ["images"]
+    assert completed("husk imag", 1) == ["image", "images"]
+    engine.answers("GET", "/volumes", {"Volumes": [{"Name": "data"}, {"Name": "other"}]})
+    assert completed("husk volume rm d", 3) == ["data"]
 
 
 def test_an_engine_that_is_not_there_completes_nothing(engine, completed):

@@ -65,6 +65,6 @@ def test_whatever_is_printed_otherwise_is_known():
     places = Path(husk.cli.__file__).parent
     found = {str(each.relative_to(places)) for each in places.rglob("*.py") if printing.search(each.read_text())}
     assert found == {
-        "__init__.py", "doctor.py", "kit/bars.py", "kit/rich_tables.py", "lab/holder.py", "migrate/report.py",
-        "serve.py", "start.py", "store.py", "system/prune.py", "version.py",
+        "__init__.py", "doctor.py", "kit/bars.py", "kit/kinds.py", "kit/rich_tables.py", "lab/holder.py",
+        "migrate/report.py", "serve.py", "start.py", "store.py", "system/contexts.py", "system/help.py",
     }  # fmt: skip

@@ -24,13 +24,16 @@ def box(config: dict[str, Any] | None = None, host: dict[str, Any] | None = None
     }
 
 
-def service(*args: Any, around: Surroundings = Surroundings(), **more: Any) -> dict[str, Any]:
+NOWHERE = Surroundings()
+
+
+def service(*args: Any, around: Surroundings = NOWHERE, **more: Any) -> dict[str, Any]:
     found = compose([box(*args, **more)], {"sha256:1": IMAGE}, around)
     one: dict[str, Any] = found.document["services"]["web"]
     return one
 
 
-def lost(*args: Any, around: Surroundings = Surroundings(), **more: Any) -> list[str]:
+def lost(*args: Any, around: Surroundings = NOWHERE, **more: Any) -> list[str]:
     return compose([box(*args, **more)], {"sha256:1": IMAGE}, around).lost.get("web", [])
 
 
@@ -178,7 +181,8 @@ def test_every_field_of_the_configuration_is_carried_or_named(name: str) -> None
 def test_every_field_of_the_host_configuration_is_carried_or_named(name: str) -> None:
     given = BESIDE.get(name, {name: _example(HostConfig, name)})
     image = {"sha256:1": {"Config": {**IMAGE["Config"], "ExposedPorts": {"9/tcp": {}}}}}
-    before, after = (compose([box(None, host)], image, Surroundings()) for host in ({}, given))
+    hosts: tuple[dict[str, Any], ...] = ({}, given)
+    before, after = (compose([box(None, host)], image, Surroundings()) for host in hosts)
     assert (before != after) != (name in _NO_SETTING)
 
 
@@ -220,9 +224,7 @@ def test_an_address_that_the_network_does_not_have_here_is_named() -> None:
     settings = {"Networks": {"inner": {"IPAMConfig": {"IPv4Address": "10.9.9.9"}}}}
     around = Surroundings({"inner": ["10.0.0.0/24"]})
     assert service(around=around, NetworkSettings=settings)["networks"] == {"inner": {}}
-    assert lost(around=around, NetworkSettings=settings) == [
-        "address 10.9.9.9, which network inner does not have here"
-    ]
+    assert lost(around=around, NetworkSettings=settings) == ["address 10.9.9.9, which network inner does not have here"]
 
 
 def test_an_entrypoint_of_its_own_hides_the_images_command() -> None:

@@ -1,15 +1,10 @@
-"""`husk create`, and what it shares with `husk run`: a container made as the flags say, its image pulled if need be."""
+"""The work of `husk create`, shared with `husk run`: a container made as flags say, its image pulled if need be."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
-from husk.cli.containers.flags import container_flags
 from husk.cli.containers.spec import spec_of
-from husk.cli.kit.command import HuskCommand, as_json
-from husk.cli.kit.complete import image_then_files
 from husk.cli.kit.engine import NOT_RUN, ask
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.progress import Silence, teller
@@ -22,19 +17,8 @@ from husk.client.spec import document as document_of
 from husk.errors import InvalidParameter, NotFound
 
 
-def image_and_command(function: Any) -> Any:
-    """Add the arguments behind the flags: the image, and a command for it."""
-    command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
-    return click.argument("image", shell_complete=image_then_files)(command(function))
-
-
-@click.command(cls=HuskCommand, own_words=True, context_settings={"help_option_names": ["--help"]})
-@container_flags
-@as_json
-@image_and_command
-@click.pass_obj
 def create(place: HostChoice, /, image: str, command: Sequence[str], as_json: bool, **flags: Any) -> None:
-    """Create a new container."""
+    """Make a container and print its id; `flags` are those of `container_flags`."""
     spec = read(image, command, flags, detached=False)
 
     async def created(engine: Client) -> None:

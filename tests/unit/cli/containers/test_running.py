@@ -1,6 +1,6 @@
 import pytest
 
-from husk.cli.containers.run import code_of
+from husk.cli.containers.running import code_of
 
 
 @pytest.mark.parametrize(

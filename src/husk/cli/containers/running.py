@@ -1,0 +1,86 @@
+"""The work of `husk run`: a container made, started, and spoken with until it ends; its exit code is ours."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from husk.cli.containers.creating import made, read
+from husk.cli.containers.keys import sequence
+from husk.cli.containers.settings import detach_keys_or
+from husk.cli.containers.spec import attached
+from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, passed_on
+from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
+from husk.cli.kit.place import HostChoice
+from husk.cli.kit.streams import StreamLines
+from husk.cli.kit.writing import complain, document, line, say
+from husk.client.client import Client
+from husk.client.spec import ContainerSpec
+from husk.errors import HuskError
+
+
+def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, detach_keys: str, **flags: Any) -> None:
+    """Make a container, start it and speak with it; `flags` are those of `container_flags`."""
+    spec = read(image, command, flags, detached=detach)
+    if detach and flags["attach"]:
+        complain("husk: conflicting options: cannot attach in detached mode")
+        raise SystemExit(NOT_RUN)
+    check_terminal(flags["interactive"] and not detach, flags["tty"])
+
+    async def ran(engine: Client) -> int:
+        try:
+            if detach:
+                return await _detached(engine, spec, flags)
+            return await _attached(engine, spec, flags, detach_keys)
+        except HuskError as error:
+            complain(f"husk: {told(error)}")
+            return code_of(error.message)
+
+    ask(place, ran, NOT_RUN)
+
+
+def code_of(message: str) -> int:
+    """127 where there is no such program in the image, 126 where it cannot be run, 125 for all else."""
+    said = message.lower()
+    if "executable file not found" in said or "no such file or directory" in said:
+        return NO_SUCH_COMMAND
+    if "permission denied" in said or "is a directory" in said:
+        return NOT_EXECUTABLE
+    return NOT_RUN
+
+
+async def _detached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any]) -> int:
+    container = await made(engine, spec, flags)
+    await container.start()
+    if flags["as_json"]:
+        document({"Id": container.id, "Warnings": container.attrs.get("Warnings") or []})
+    else:
+        say(container.id)
+    return 0
+
+
+async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any], detach_keys: str) -> int:
+    keys = sequence(detach_keys_or(detach_keys))
+    container = await made(engine, spec, flags)
+    streams, lines = attached(flags, False), StreamLines()
+    signals = forwarded(container.kill) if flags["sig_proxy"] and not spec.tty else nullcontext()
+    with signals:
+        async with (
+            container.attach(stdin=streams["stdin"], stdout=streams["stdout"], stderr=streams["stderr"]) as console,
+            container.waiting("removed" if spec.auto_remove else "next-exit") as ended,
+        ):
+            await container.start()
+            talk = TerminalTalk(
+                console,
+                stdin=streams["stdin"],
+                tty=spec.tty,
+                keys=keys,
+                take=lines.add if flags["as_json"] else passed_on,
+            )
+            await talk.resize()
+            if await talk.hold():
+                return 0
+            code = await ended()
+    if flags["as_json"]:
+        lines.end()
+        line({"Id": container.id, "ExitCode": code})
+    return code
