@@ -54,7 +54,7 @@ def test_zsh(shell: dict[str, str]) -> None:
 def test_fish(shell: dict[str, str]) -> None:
     text = "husk completion fish | source\n" + "\n".join(
         f"complete -C {line!r}; echo -"
-        for line in ("husk logs w", "husk rmi mine/a", "husk rmi mine/app:", "husk comp")
+        for line in ("husk logs w", "husk rmi mine/a", "husk rmi mine/app:", "husk compl")
     )
     done = subprocess.run([have("fish"), "--no-config", "-c", text], env=shell, capture_output=True, text=True)
     found = [[line.partition("\t")[0] for line in part.splitlines()] for part in done.stdout.split("-\n")]

@@ -267,12 +267,13 @@ class _Service:
 
     def _runtime(self) -> str:
         name = str(self._host.get("Runtime") or "")
-        usual = str(self._around.source.get("DefaultRuntime") or "runc")
+        # Podman calls whichever it takes `oci`.
+        usual = (str(self._around.source.get("DefaultRuntime") or "runc"), "oci")
         known = self._around.target.get("Runtimes")
-        if name and name != usual and known is not None and name not in known:
+        if name and name not in usual and known is not None and name not in known:
             self.lost.append(f"runtime {name}")
             return ""
-        return "" if name == usual else name
+        return "" if name in usual else name
 
     def _shared(self, key: str, usual: Sequence[str]) -> str:
         """Return a namespace: one that is shared with a container of this file is that service's."""

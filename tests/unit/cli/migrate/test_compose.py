@@ -149,7 +149,7 @@ EXAMPLES: dict[str, Any] = {
     "Ulimits": [{"Name": "nofile", "Soft": 5, "Hard": 6}],
 }
 # Beside these the field says something.
-BESIDE = {
+BESIDE: dict[str, dict[str, Any]] = {
     "MaskedPaths": {"MaskedPaths": [], "ReadonlyPaths": []},
     "ReadonlyPaths": {"MaskedPaths": [], "ReadonlyPaths": []},
     "PublishAllPorts": {"PublishAllPorts": True},
@@ -179,9 +179,9 @@ def test_every_field_of_the_configuration_is_carried_or_named(name: str) -> None
 
 @pytest.mark.parametrize("name", _fields(HostConfig))
 def test_every_field_of_the_host_configuration_is_carried_or_named(name: str) -> None:
-    given = BESIDE.get(name, {name: _example(HostConfig, name)})
+    given: dict[str, Any] = BESIDE.get(name) or {name: _example(HostConfig, name)}
     image = {"sha256:1": {"Config": {**IMAGE["Config"], "ExposedPorts": {"9/tcp": {}}}}}
-    hosts: tuple[dict[str, Any], ...] = ({}, given)
+    hosts: list[dict[str, Any]] = [{}, given]
     before, after = (compose([box(None, host)], image, Surroundings()) for host in hosts)
     assert (before != after) != (name in _NO_SETTING)
 
