@@ -12,7 +12,7 @@ from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.tables import show
-from husk.cli.kit.writing import document, say
+from husk.cli.kit.writing import at_terminal, document, say
 from husk.client.client import Client
 
 HEADINGS = {
@@ -73,7 +73,17 @@ async def _ps(
     else:
         now = time.time()
         rows = [row(container.attrs, now, no_trunc) for container in found]
+        if at_terminal() and not template and not no_trunc:
+            for line, container in zip(rows, found, strict=True):
+                line["Names"] = task_name(container.attrs) or line["Names"]
         show(HEADINGS, (*_FIELDS, "Size") if size else _FIELDS, rows, template)
+
+
+def task_name(attrs: Mapping[str, Any]) -> str:
+    """Return the name of a service's task without the task's id: `billing_jobs.1`; empty for other containers."""
+    labels = attrs.get("Labels") or {}
+    whole, identity = labels.get("com.docker.swarm.task.name", ""), labels.get("com.docker.swarm.task.id", "")
+    return str(whole).removesuffix(f".{identity}") if identity else ""
 
 
 def row(attrs: Mapping[str, Any], now: float, whole: bool = False) -> dict[str, str]:

@@ -1,4 +1,4 @@
-from husk.cli.containers.ps import HEADINGS, row
+from husk.cli.containers.ps import HEADINGS, row, task_name
 
 ATTRS = {
     "Id": "ab" * 32,
@@ -43,3 +43,9 @@ def test_all_of_it():
 def test_little_is_known():
     shown = row({"Id": "ab" * 32, "Created": 0}, 0)
     assert (shown["Image"], shown["Size"], shown["Ports"]) == ("<no image>", "0B", "")
+
+
+def test_tasks_of_services_are_named_without_their_id():
+    labels = {"com.docker.swarm.task.name": "billing_jobs.1.abc", "com.docker.swarm.task.id": "abc"}
+    assert task_name({"Labels": labels}) == "billing_jobs.1"
+    assert task_name({"Labels": {"a": "b"}}) == task_name({}) == ""
