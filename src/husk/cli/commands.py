@@ -2,6 +2,7 @@
 
 import click
 
+from husk.cli.kit.command import flag
 from husk.cli.kit.entry import enter
 from husk.cli.kit.group import LazyGroup
 from husk.cli.kit.place import HostChoice
@@ -115,10 +116,11 @@ _OWN = {
 @click.version_option(__version__, "-v", "--version", message="husk %(version)s")
 @click.option("-H", "--host", metavar="ADDRESS", default="", help="Daemon to speak to: unix://, tcp:// or ssh://.")
 @click.option("-c", "--context", "context_name", metavar="NAME", default="", help="Docker context that names a daemon.")
+@flag("-D", "--debug", help="Show all that is known of a failure.")
 @click.pass_context
-def husk(context: click.Context, host: str, context_name: str) -> None:
+def husk(context: click.Context, host: str, context_name: str, debug: bool) -> None:
     """Husk, a container engine that speaks the Docker Engine API, and a client for it."""
-    context.obj = HostChoice(host, context_name)
+    context.obj = HostChoice(host, context_name, debug)
 
 
 def enter_husk(arguments: list[str]) -> int:

@@ -13,7 +13,10 @@ from tests.support.waiting import wait_until
 def test_the_output_and_exit_code_are_those_of_the_container(daemon: Daemon) -> None:
     done = husk(daemon, "run", "--rm", "busybox", "sh", "-c", "echo out; echo err >&2; exit 7", code=7)
     assert (done.stdout, done.stderr) == ("out\n", "err\n")
-    assert husk(daemon, "run", "--rm", "busybox", "nosuch", code=127).stderr.startswith("husk: Error response from")
+    assert (
+        husk(daemon, "run", "--rm", "busybox", "nosuch", code=127).stderr
+        == 'husk: "nosuch" is not in the image busybox\n'
+    )
     assert "permission denied" in husk(daemon, "run", "--rm", "busybox", "/etc/passwd", code=126).stderr.lower()
     for bad in (["-m", "lots"], ["--nosuch"], ["-p", "1:2:3:4:5"], ["--gpus", "all"]):
         assert len(husk(daemon, "run", *bad, "busybox", code=125).stderr.splitlines()) == 1

@@ -11,6 +11,7 @@ from husk.cli.containers.spec import attached
 from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, passed_on
 from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
 from husk.cli.kit.place import HostChoice
+from husk.cli.kit.plain import plainly
 from husk.cli.kit.streams import StreamLines
 from husk.cli.kit.writing import complain, document, line, say
 from husk.client.client import Client
@@ -32,10 +33,24 @@ def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, 
                 return await _detached(engine, spec, flags)
             return await _attached(engine, spec, flags, detach_keys)
         except HuskError as error:
-            complain(f"husk: {told(error)}")
+            if place.debug or "OCI runtime" not in error.message:
+                complain(f"husk: {told(error, place.debug)}")
+            else:
+                complain(f"husk: {plainly(error.message, image, await _programs(engine, image))}")
             return code_of(error.message)
 
     ask(place, ran, NOT_RUN)
+
+
+async def _programs(engine: Client, image: str) -> list[str]:
+    """Return names of programs that are likely in an image: those that it starts, and one of its own name."""
+    try:
+        config = (await engine.images.get(image)).attrs.get("Config") or {}
+    except HuskError:
+        return []
+    words = [*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())]
+    own = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    return [*dict.fromkeys([*(str(word).rpartition("/")[2] for word in words), own, "sh", "bash"])]
 
 
 def code_of(message: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from husk.cli.kit.late import late
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain, document, say
 from husk.client import blocking
@@ -15,12 +16,14 @@ from husk.errors import CommandFailed, HuskError, NotFound, SystemFault
 # Exit codes of `run` and `create` when it is not the container that fails.
 NOT_RUN, NOT_EXECUTABLE, NO_SUCH_COMMAND = 125, 126, 127
 ENDED_BY_USER = 130
+# With patterns that only a start that has failed needs.
+_plainly = late("husk.cli.kit.plain:plainly")
 Work = Callable[[Client], Awaitable[int | None]]
 
 
 def ask(place: HostChoice, work: Work, failed: int = 1) -> None:
     """Work with the engine, and leave with the exit code; with `failed` where the engine cannot be reached."""
-    _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed)))
+    _leave(run(_asked(lambda: connect(place.host, context=place.context), work, failed, place.debug)))
 
 
 def ask_plainly(place: HostChoice, work: Work, failed: int = 1) -> None:
@@ -36,7 +39,7 @@ def ask_plainly(place: HostChoice, work: Work, failed: int = 1) -> None:
         return
     gc.enable()
     try:
-        code = blocking.run(_asked(lambda: connected(Client(dial)), work, failed))
+        code = blocking.run(_asked(lambda: connected(Client(dial)), work, failed, place.debug))
     except KeyboardInterrupt:
         code = ENDED_BY_USER
     _leave(code)
@@ -59,7 +62,9 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
         return ENDED_BY_USER
 
 
-async def _asked(connect: Callable[[], AbstractAsyncContextManager[Client]], work: Work, failed: int) -> int | None:
+async def _asked(
+    connect: Callable[[], AbstractAsyncContextManager[Client]], work: Work, failed: int, debug: bool
+) -> int | None:
     try:
         engine = await connect().__aenter__()
     except HuskError as error:
@@ -68,15 +73,20 @@ async def _asked(connect: Callable[[], AbstractAsyncContextManager[Client]], wor
     try:
         return await work(engine)
     except HuskError as error:
-        complain(told(error))
+        complain(told(error, debug))
         return failed
     finally:
         await engine.close()
 
 
-def told(error: HuskError) -> str:
-    """Put a failure in docker's words: the engine's answer, what it told on the way, or what we found ourselves."""
+def told(error: HuskError, debug: bool = False) -> str:
+    """Put a failure in docker's words: the engine's answer, what it told on the way, or what we found ourselves.
+
+    A chain of messages of a runtime is told in plain words, whole where `debug` is wanted.
+    """
     if error.from_engine:
+        if not debug and "OCI runtime" in error.message and (plain := _plainly(error.message)) != error.message:
+            return f"husk: {plain}"
         return f"Error response from daemon: {error.message}"
     return error.message if isinstance(error, CommandFailed | SystemFault) else f"husk: {error.message}"
 

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 
 class HostChoice(NamedTuple):
-    """The values of -H and --context."""
+    """The values of -H, --context and --debug."""
 
     host: str = ""
     context: str = ""
+    debug: bool = False

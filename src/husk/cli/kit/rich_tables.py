@@ -29,7 +29,8 @@ def show_rich(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     found = table(titles, rows, room)
     # A name that is wider than the terminal runs over: it can be copied.
     width = sum((column.width or 0) + _BETWEEN for column in found.columns)
-    Console(highlight=False, width=max(room, width)).print(found)
+    console = Console(highlight=False, width=max(room, width))
+    console.print(found)
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], room: int = 0) -> Table:

@@ -25,7 +25,7 @@ def dial_stdio(place: HostChoice) -> None:
 
 
 async def _dialled(place: HostChoice) -> None:
-    connection = await dialer_to(resolve(*place))()
+    connection = await dialer_to(resolve(place.host, place.context))()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_pass_on, args=(loop, connection), daemon=True).start()
     while data := await connection.reader.read(_PIECE):

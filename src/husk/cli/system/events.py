@@ -11,9 +11,17 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
 from husk.cli.kit.templates import FormatTemplate
 from husk.cli.kit.words import in_line
-from husk.cli.kit.writing import line, say
+from husk.cli.kit.writing import at_terminal, line, say, write
 from husk.client.client import Client
 from husk.client.events import Event
+from husk.errors import HuskError
+
+_MOST_NAMES = 10_000
+_COLOURS = {
+    **dict.fromkeys(("start", "create", "connect", "mount", "health_status: healthy", "unpause"), "32"),
+    **dict.fromkeys(("die", "oom", "kill", "health_status: unhealthy"), "31"),
+    **dict.fromkeys(("stop", "destroy", "remove", "disconnect", "unmount", "delete", "pause", "untag"), "33"),
+}
 
 
 @click.command(cls=HuskCommand)
@@ -29,12 +37,17 @@ def events(place: HostChoice, /, filters: Sequence[str], template: str, since: s
     wanted = filters_of(filters)
     shape = FormatTemplate(template) if template and template != "json" else None
 
+    terminal, names = at_terminal(), _Names()
+
     async def told(engine: Client) -> None:
         async for event in engine.events(since=since or None, until=until or None, filters=wanted):
             if as_json or template == "json":
                 line(fields(event))
             elif shape is not None:
                 say(shape.fill(fields(event)), exact=True)
+            elif terminal:
+                container = await names.of(engine, event)
+                write(1, f"{coloured_line(event, container)}\n".encode(errors="replace"))
             else:
                 say(in_line(sentence(event)))
 
@@ -53,6 +66,44 @@ def fields(event: Event) -> dict[str, object]:
         "Time": event.time_nano // 10**9,
         "TimeNano": event.time_nano,
     }
+
+
+class _Names:
+    """Names of containers, which events of networks and volumes tell by id alone."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    async def of(self, engine: Client, event: Event) -> str:
+        """Return the name of the container that something is done to or with; empty where there is none."""
+        if event.type == "container":
+            name = event.attributes.get("name", "")
+            self._known[event.id] = name
+            if len(self._known) > _MOST_NAMES:
+                del self._known[next(iter(self._known))]
+            return name
+        identity = event.attributes.get("container", "")
+        if identity and identity not in self._known:
+            try:
+                self._known[identity] = (await engine.containers.get(identity)).name
+            except HuskError:
+                self._known[identity] = identity[:12]  # it is gone
+        return self._known.get(identity, "")
+
+
+def coloured_line(event: Event, container: str) -> str:
+    """An event for people: the time of the day, what happened to which thing, and what is worth knowing of it."""
+    at = datetime.fromtimestamp(event.time_nano // 10**9).astimezone()
+    colour = next((code for start, code in _COLOURS.items() if event.action.startswith(start)), "")
+    attributes = event.attributes
+    name = attributes.get("name") or event.id.removeprefix("sha256:")[:12]
+    more = [f"{word} {attributes[word]}" for word in ("image", "exitCode", "signal") if attributes.get(word)]
+    if container and event.type != "container":
+        more.insert(0, f"container {container}")
+    action = in_line(event.action)
+    shown = f"\x1b[{colour}m{action}\x1b[0m" if colour else action
+    rest = f"  \x1b[2m{in_line(', '.join(more))}\x1b[0m" if more else ""
+    return f"\x1b[2m{at:%H:%M:%S}\x1b[0m {event.type:<9} {shown} \x1b[1m{in_line(name)}\x1b[0m{rest}"
 
 
 def sentence(event: Event) -> str:

@@ -1,4 +1,5 @@
 import json
+import re
 
 LINE = (
     b'{"Type":"container","Action":"die","Actor":{"ID":"abc","Attributes":{"name":"web","exitCode":"1"}},'
@@ -19,3 +20,17 @@ def test_sentences_documents_and_templates(engine, typed, monkeypatch):
         60000000005,
     )
     assert typed("events", "--format", "{{.Type}} {{.Actor.Attributes.name}}").out == "container web\n"
+
+
+def test_at_a_terminal_an_event_is_one_line_with_names(engine, typed, monkeypatch):
+    monkeypatch.setattr("husk.cli.system.events.at_terminal", lambda: True)
+    attributes = {"container": "c1", "name": "back\x1b[2J", "type": "bridge"}
+    told = [
+        {"Type": "network", "Action": "connect", "Actor": {"ID": "n1", "Attributes": attributes}, "timeNano": 10**9},
+        {"Type": "container", "Action": "die", "Actor": {"ID": "c1", "Attributes": {"name": "web", "exitCode": "3"}}},
+    ]
+    engine.answers("GET", "/events", "\n".join(map(json.dumps, told)).encode())
+    engine.answers("GET", "/containers/c1/json", {"Id": "c1", "Name": "/web"})
+    first, second = (re.sub(r"\x1b\[\d*m", "", line) for line in typed("events").out.splitlines())
+    assert first.split(" ", 1)[1] == "network   connect back\\x1b[2J  container web"
+    assert second.split(" ", 1)[1] == "container die web  exitCode 3"
