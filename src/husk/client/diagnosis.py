@@ -1,6 +1,7 @@
 """Reasons for which a container does not run. The rules are pure: from what the API tells to sentences, each with what
 to do; `examine` asks the engine for what they need."""
 
+import ipaddress
 import re
 import signal
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,11 @@ LAST_LINES = 10
 
 # Names of the same architecture, as kernels and images have them.
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "i386": "386"}
+_LISTENER = re.compile(r"\s*\d+: ((?:[0-9A-F]{8}){1,4}):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ")
+# What shells and runtimes say of a program that is not there.
+_MISSING = re.compile(
+    r'exec: "([^"]+)": (?:executable file not found|stat )|(?:^|[\s:])([\w./-]+): (?:command )?not found(?:$|\s)'
+)
 _SHELLS = ("sh", "bash", "ash", "dash", "zsh", "fish")
 
 
@@ -38,6 +44,11 @@ class ContainerFacts(NamedTuple):
     others: Sequence[Document] = ()
     # Sources of bind mounts that are not there; only known where the engine is on this host.
     gone: Sequence[str] = ()
+    # Where TCP is listened for in it, as (address, port); None where that is not known.
+    listening: Sequence[tuple[str, int]] | None = None
+    # The script that it runs, and the interpreter that is named in it and is not there.
+    script: str = ""
+    interpreter: str = ""
 
 
 async def examine(engine: Client, container: Container) -> ContainerFacts:
@@ -111,11 +122,12 @@ _ERRORS = (
 def explain(facts: ContainerFacts) -> list[Reason]:
     """Reasons in the order in which a reader should look at them; `bad` ones keep it from running."""
     state = facts.container.get("State") or {}
-    found = [*_error(state), *_architecture(facts), *_mounts(facts), *_ports(facts, state)]
+    found = [*_script(facts), *_error(state), *_architecture(facts), *_mounts(facts), *_ports(facts, state)]
     return [
         *_state(facts.container, state),
         *found,
         *_exit(facts.container, state, any(each.verdict == "bad" for each in found)),
+        *_listeners(facts, state),
         *_health(state),
     ]
 
@@ -140,6 +152,52 @@ def _state(container: Document, state: Document) -> Iterator[Reason]:
         verdict: Literal["poor", "bad"] = "poor" if status == "running" else "bad"
         cure = f"husk stop {name} ends the loop"
         yield Reason("restarts", verdict, f"it was restarted {restarts} times (--restart {policy})", cure)
+
+
+def _script(facts: ContainerFacts) -> Iterator[Reason]:
+    """Tell of the interpreter of a script, which runtimes report as if the script were missing."""
+    if not facts.interpreter:
+        return
+    if facts.interpreter.endswith("\r"):
+        cure = f"write {facts.script} with the ends of lines of Unix: dos2unix, or autocrlf=input for git"
+        yield Reason("program", "bad", f"the script {facts.script} has Windows' ends of lines", cure)
+        return
+    detail = f"the script {facts.script} wants {facts.interpreter}, which is not in the image"
+    yield Reason("program", "bad", detail, f"install {facts.interpreter} in the image, or name another in the #! line")
+
+
+def _listeners(facts: ContainerFacts, state: Document) -> Iterator[Reason]:
+    """Tell of published ports that lead to nobody."""
+    if not state.get("Running") or facts.listening is None:
+        return
+    ports = ((facts.container.get("NetworkSettings") or {}).get("Ports")) or {}
+    for inside, bindings in sorted(ports.items()):
+        number, _, kind = inside.partition("/")
+        if not bindings or kind != "tcp":
+            continue
+        outside = bindings[0].get("HostPort")
+        addresses = [address for address, port in facts.listening if str(port) == number]
+        if not addresses:
+            others = sorted({port for address, port in facts.listening if not _is_local(address)})
+            told = f"; it listens on {', '.join(map(str, others))}" if others else ""
+            detail = f"nothing in it listens on port {number}, which is published as {outside}{told}"
+            yield Reason("ports", "poor", detail, "publish the port that its program listens on, or wait until it does")
+        elif all(_is_local(address) for address in addresses):
+            detail = f"its program listens on {addresses[0]} only, so that the published port {outside} reaches nobody"
+            yield Reason("ports", "poor", detail, "let it listen on 0.0.0.0, or on ::")
+
+
+def _is_local(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+def listeners(table: str) -> Iterator[tuple[str, int]]:
+    """Yield who is listened for, out of `/proc/net/tcp` and `/proc/net/tcp6`."""
+    for line in table.splitlines():
+        if found := _LISTENER.match(line):
+            raw = bytes.fromhex(found[1])
+            words = b"".join(raw[place : place + 4][::-1] for place in range(0, len(raw), 4))
+            yield str(ipaddress.ip_address(words)), int(found[2], 16)
 
 
 def _error(state: Document) -> Iterator[Reason]:
@@ -243,5 +301,10 @@ def _health(state: Document) -> Iterator[Reason]:
     if health.get("Status") == "unhealthy":
         last = (health.get("Log") or [{}])[-1]
         said = " ".join(str(last.get("Output") or "").split())[:200]
+        if missing := _MISSING.search(said):
+            program = missing[1] or missing[2]
+            detail = f"its health check runs {program}, which is not in the image: it fails whatever the container does"
+            yield Reason("health", "poor", detail, f"install {program} in the image, or check with what is there")
+            return
         detail = f"its health check fails, the last {health.get('FailingStreak', 0)} times: {said or 'without a word'}"
         yield Reason("health", "poor", detail, "run the check by hand with husk exec")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from husk.client.diagnosis import ContainerFacts, Reason, explain
+from husk.client.diagnosis import ContainerFacts, Reason, explain, listeners
 
 HOST = {"Architecture": "x86_64"}
 IMAGE = {"Architecture": "amd64"}
@@ -129,3 +129,59 @@ def test_health() -> None:
     assert "the last 3 times: connection refused" in reason.detail
     silent = told(container("running", state={"Health": {"Status": "unhealthy"}}))["health"]
     assert "without a word" in silent.detail
+
+
+TABLE = """  sl  local_address rem_address   st tx_queue rx_queue
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1
+   1: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1
+   2: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 1
+   0: 00000000000000000000000001000000:0051 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 1
+nonsense
+"""
+
+
+def test_who_is_listened_for() -> None:
+    assert list(listeners(TABLE)) == [("127.0.0.1", 8080), ("0.0.0.0", 80), ("::1", 81)]
+
+
+@pytest.mark.parametrize(
+    ("port", "detail"),
+    [
+        ("80/tcp", None),
+        ("8080/tcp", "its program listens on 127.0.0.1 only, so that the published port 9000 reaches nobody"),
+        ("99/tcp", "nothing in it listens on port 99, which is published as 9000; it listens on 80"),
+        ("99/udp", None),
+    ],
+)
+def test_published_ports_that_lead_to_nobody(port: str, detail: str | None) -> None:
+    box = container("running", NetworkSettings={"Ports": {port: [{"HostPort": "9000"}]}})
+    found = told(box, listening=list(listeners(TABLE)))
+    assert (found["ports"].detail if detail else found.get("ports")) == detail
+    assert "ports" not in told(box), "nothing is known of it"
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "detail"),
+    [
+        ("/bin/bash", "the script /run.sh wants /bin/bash, which is not in the image"),
+        ("/bin/sh\r", "the script /run.sh has Windows' ends of lines"),
+    ],
+)
+def test_a_script_without_its_interpreter(interpreter: str, detail: str) -> None:
+    assert told(container(code=127), script="/run.sh", interpreter=interpreter)["program"].detail == detail
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        'OCI runtime exec failed: exec: "curl": executable file not found in $PATH',
+        "/bin/sh: curl: not found",
+        "bash: line 1: curl: command not found",
+        "sh: 1: curl: not found",
+    ],
+)
+def test_a_health_check_whose_program_is_missing(output: str) -> None:
+    health = {"Status": "unhealthy", "FailingStreak": 3, "Log": [{"Output": output, "ExitCode": 127}]}
+    assert (
+        "runs curl, which is not in the image" in told(container("running", state={"Health": health}))["health"].detail
+    )

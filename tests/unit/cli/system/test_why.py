@@ -1,5 +1,7 @@
 """`husk doctor CONTAINER` as it is typed, with an engine that answers as the test says."""
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,22 @@ def test_mounts_that_are_gone_are_only_known_on_this_host(tmp_path: Path, monkey
     box.attrs = {"Mounts": mounts}
     assert gone(box, HostChoice("unix:///run/husk.sock")) == [str(tmp_path / "gone")]
     assert gone(box, HostChoice("tcp://far.example:2376")) == []
+
+
+def archived(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("run.sh")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_the_interpreter_of_a_script_is_looked_for(typed, engine):
+    told(engine, Status="exited", ExitCode=127)
+    box = {"Id": "c1", "Name": "/web", "Config": {"Image": "app", "Entrypoint": ["/run.sh"]}}
+    engine.answers("GET", "/containers/web/json", {**box, "State": {"Status": "exited", "ExitCode": 127}})
+    engine.answers("GET", "/containers/c1/archive", archived(b"#!/bin/bash -e\necho"))
+    assert "the script /run.sh wants /bin/bash" in typed("doctor", "web").out
+    engine.answers("GET", "/containers/c1/archive", archived(b"\x7fELF"))
+    assert "the script" not in typed("doctor", "web").out
