@@ -128,3 +128,14 @@ def test_who_leaves_an_exec_ends_the_client_alone(daemon: Daemon) -> None:
             client.send_signal(number)
             assert (client.wait(), client.stderr.read()) == (0, b"")
     assert husk(daemon, "top", "box").stdout.count(script) == 2
+
+
+def test_a_container_that_removes_itself_ends_with_who_reads_its_output(daemon: Daemon) -> None:
+    client = subprocess.Popen(
+        command("run", "--rm", "--name", "talker", "busybox", "yes"), stdout=subprocess.PIPE, env=environment(daemon)
+    )
+    assert client.stdout is not None and client.stdout.readline() == b"y\n"
+    client.stdout.close()
+    assert client.wait(20) == 141
+    daemon.docker("wait", "talker", check=False)
+    assert "talker" not in daemon.docker("ps", "--format", "{{.Names}}").stdout

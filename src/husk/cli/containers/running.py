@@ -1,14 +1,14 @@
 """The work of `husk run`: a container made, started, and spoken with until it ends; its exit code is ours."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from husk.cli.containers.creating import made, read
 from husk.cli.containers.keys import sequence
 from husk.cli.containers.settings import detach_keys_or
 from husk.cli.containers.spec import attached
-from husk.cli.containers.terminal import TerminalTalk, check_terminal, forwarded, passed_on
+from husk.cli.containers.terminal import Taker, TerminalTalk, check_terminal, forwarded, passed_on
 from husk.cli.kit.engine import NO_SUCH_COMMAND, NOT_EXECUTABLE, NOT_RUN, ask, told
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.plain import plainly
@@ -40,6 +40,23 @@ def run(place: HostChoice, /, image: str, command: Sequence[str], detach: bool, 
             return code_of(error.message)
 
     ask(place, ran, NOT_RUN)
+
+
+class _Output:
+    """The container's output on its way to ours. Where nobody reads that any more, a `--rm` container is to end: it
+    would go on for nobody, and could not be seen."""
+
+    def __init__(self, take: Taker) -> None:
+        self._take = take
+        self.is_gone = False
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Pass a piece on."""
+        try:
+            self._take(stream, data)
+        except SystemExit:
+            self.is_gone = True
+            raise
 
 
 async def _programs(engine: Client, image: str) -> list[str]:
@@ -77,6 +94,7 @@ async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any
     keys = sequence(detach_keys_or(detach_keys))
     container = await made(engine, spec, flags)
     streams, lines = attached(flags, False), StreamLines()
+    output = _Output(lines.add if flags["as_json"] else passed_on)
     signals = forwarded(container.kill) if flags["sig_proxy"] and not spec.tty else nullcontext()
     with signals:
         async with (
@@ -89,11 +107,17 @@ async def _attached(engine: Client, spec: ContainerSpec, flags: Mapping[str, Any
                 stdin=streams["stdin"],
                 tty=spec.tty,
                 keys=keys,
-                take=lines.add if flags["as_json"] else passed_on,
+                take=output.take,
             )
             await talk.resize()
-            if await talk.hold():
-                return 0
+            try:
+                if await talk.hold():
+                    return 0
+            except BaseException:
+                if output.is_gone and spec.auto_remove:
+                    with suppress(HuskError):
+                        await container.kill()
+                raise
             code = await ended()
     if flags["as_json"]:
         lines.end()

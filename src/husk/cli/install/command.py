@@ -18,7 +18,7 @@ from husk.errors import Forbidden, HuskError, InvalidParameter
 _ROOT = click.option("--root", metavar="DIR", default="/", help="Put everything below this directory, for images.")
 _GROUP = "docker"
 _NO_SYSTEMD = (
-    "left out the service: there is neither systemd nor OpenRC here. "
+    "left out the service: there is neither systemd nor OpenRC {where}. "
     "Have your own supervisor run as root: {program} serve --group {group}"
 )
 
@@ -42,7 +42,7 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
         raise InvalidParameter(f"--prefix {prefix} is no absolute path")
     if program and not program.startswith("/"):
         raise InvalidParameter(f"--program {program} is no absolute path")
-    words = [program] if program else put.own_program()
+    words = [program] if program else put.own_program(place)
     work = put.Putting(place, force)
     work.begin()
     with_systemd = systemd.present(place)
@@ -57,17 +57,21 @@ def install(context: click.Context, root: str, prefix: str, group: str, program:
     elif with_openrc:
         _tell(work.files([files.script(words, group)]))
     _tell(work.files(files.reading(context.find_root(), prefix.rstrip("/"))))
-    _tell(work.link(f"{prefix.rstrip('/')}/bin/husk", words))
+    _tell(work.link(f"{prefix.rstrip('/')}/bin/husk", words, bool(program)))
     if with_systemd:
         _tell(work.service(start))
     elif with_openrc:
         _tell(work.runlevel(start))
     else:
-        say(_NO_SYSTEMD.format(program=" ".join(words), group=group))
+        where = "here" if place == Path("/") else f"below {place}"
+        say(_NO_SYSTEMD.format(program=" ".join(words), group=group, where=where))
+    if not put.is_below(place, words[0]):
+        complain(f"husk: there is no {words[0]} below {place}: install husk there, or name it with --program")
     if place == Path("/") and (loose := put.loose(words[0])):
         complain(f"husk: the service runs as root what others than root may change: {', '.join(loose)}")
     if group != "root":
-        say(f"Who is in the group {group} may use {files.SOCKET}, and is root by it: usermod -aG {group} NAME")
+        there = "" if place == Path("/") else f"--root {place} "
+        say(f"Who is in the group {group} may use {files.SOCKET}, and is root by it: usermod {there}-aG {group} NAME")
 
 
 @click.command(cls=HuskCommand)

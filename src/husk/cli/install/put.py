@@ -15,10 +15,20 @@ from husk.version import __version__
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def own_program() -> list[str]:
-    """The words that start this very husk, whatever PATH a service has."""
+def own_program(root: Path = Path("/")) -> list[str]:
+    """Return the words that start this very husk, whatever PATH a service has; below another root the husk there."""
     beside = Path(sys.executable).parent / "husk"
+    if root != Path("/"):
+        if beside.is_relative_to(root):
+            return [f"/{beside.relative_to(root)}"]
+        usual = [f"{directory}/husk" for directory in _SYSTEM_PATH.split(":")]
+        return [next((each for each in usual if is_below(root, each)), str(beside))]
     return [str(beside)] if os.access(beside, os.X_OK) else [sys.executable, "-m", "husk"]
+
+
+def is_below(root: Path, program: str) -> bool:
+    """Tell if a program is there, as whoever has `root` as theirs sees it."""
+    return os.access(inside(root, program), os.X_OK)
 
 
 def loose(program: str) -> list[str]:
@@ -96,9 +106,10 @@ class Putting:
             raise SystemFault(f"cannot write {place}: {error.strerror}") from error
         return f"wrote {file.path}"
 
-    def link(self, path: str, program: Sequence[str]) -> Iterator[str]:
-        """The command for everybody, where it is none of the system's already."""
-        if len(program) != 1 or program[0] == path:
+    def link(self, path: str, program: Sequence[str], named: bool = True) -> Iterator[str]:
+        """Make the command for everybody, where it is none of the system's already; to a program that is not there only
+        if that was `named`."""
+        if len(program) != 1 or program[0] == path or not (named or is_below(self.root, program[0])):
             return
         place = below(self.root, path)
         if place.is_symlink() and os.readlink(place) == program[0]:

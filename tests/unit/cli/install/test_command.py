@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from husk.errors import InvalidParameter
 from tests.support.programs import WrittenPrograms
 
 
@@ -25,5 +24,18 @@ def test_a_systemd_that_refuses_is_told(typed, root: Path, systemctl: WrittenPro
     ],
 )
 def test_what_makes_no_sense(typed, root: Path, words: list[str], said: str) -> None:
-    with pytest.raises(InvalidParameter, match=said):
-        typed(*[str(root) if word == "ROOT" else word for word in words])
+    told = typed(*[str(root) if word == "ROOT" else word for word in words])
+    assert told.code == 1 and said in told.err
+
+
+def test_what_is_told_is_true_below_the_root(typed, root: Path) -> None:
+    told = typed("install", "--root", str(root))
+    assert f"below {root}: install husk there, or name it with --program" in told.err
+    assert not (root / "usr/local/bin/husk").is_symlink()
+    assert f"usermod --root {root} -aG docker NAME" in told.out
+    program = root / "usr/bin/husk"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.touch(0o755)
+    told = typed("install", "--root", str(root), "--force")
+    assert told.err == "" and "linked /usr/local/bin/husk to /usr/bin/husk" in told.out
+    assert "ExecStart=/usr/bin/husk serve" in (root / "etc/systemd/system/husk.service").read_text()

@@ -43,7 +43,7 @@ def test_what_others_wrote_stays(typed, root: Path) -> None:
 def test_without_systemd_it_says_what_is_left_out(typed, root: Path) -> None:
     (root / "usr/lib/systemd/systemd").unlink()
     done = typed("install", "--root", str(root), "--program", "/opt/husk", "--prefix", "/usr")
-    assert "left out the service: there is neither systemd nor OpenRC here." in done.out
+    assert "left out the service: there is neither systemd nor OpenRC below" in done.out
     assert "/opt/husk serve --group" in done.out
     assert not (root / "etc/systemd").exists() and (root / "usr/share/man/man1/husk.1").exists()
     record = load(root)

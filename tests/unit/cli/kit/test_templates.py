@@ -65,3 +65,13 @@ def test_a_misspelt_field_is_refused_and_one_that_may_be_missing_is_not():
 def test_what_only_looks_like_a_number_is_not_understood(word):
     with pytest.raises(InvalidParameter):
         FormatTemplate("{{ " + word + " }}")
+
+
+def test_one_label_of_a_row():
+    shape = FormatTemplate('{{.Label "x"}}|{{if .Label "y"}}has{{end}}|{{.Label `none`}}')
+    assert shape.fill({"Labels": "x=a,b,y=c"}) == "a,b|has|"
+
+
+def test_what_is_no_template_is_told_as_docker_tells_it():
+    with pytest.raises(InvalidParameter, match="failed to parse template: template: :1: unclosed action"):
+        FormatTemplate("{{.Names")
