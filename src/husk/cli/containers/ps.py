@@ -8,6 +8,7 @@ import click
 
 from husk.cli.kit import words
 from husk.cli.kit.command import HuskCommand, as_json, flag, many
+from husk.cli.kit.complete import filters, formats
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
@@ -31,13 +32,27 @@ HEADINGS = {
     "Mounts": "MOUNTS",
     "Networks": "NETWORKS",
 }
+_CONDITIONS = (
+    *("ancestor", "before", "exited", "expose", "health", "id", "is-task", "label", "name", "network", "publish"),
+    *("since", "status", "volume"),
+)
 _FIELDS = ("ID", "Image", "Command", "RunningFor", "Status", "Ports", "Names")
 
 
 @click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Show all containers (default shows just running).")
-@many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")
-@click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")
+@many(
+    *("-f", "--filter", "filters"),
+    metavar="FILTER",
+    help="Filter output based on conditions provided.",
+    shell_complete=filters(*_CONDITIONS),
+)
+@click.option(
+    *("--format", "template"),
+    metavar="STRING",
+    help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.",
+    shell_complete=formats(HEADINGS),
+)
 @click.option("-n", "--last", type=int, default=-1, help="Show n last created containers (includes all states).")
 @flag("-l", "--latest", help="Show the latest created container (includes all states).")
 @flag("--no-trunc", help="Don't truncate output.")

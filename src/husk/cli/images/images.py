@@ -8,6 +8,7 @@ import click
 
 from husk.cli.kit import words
 from husk.cli.kit.command import HuskCommand, as_json, flag, many
+from husk.cli.kit.complete import filters, formats
 from husk.cli.kit.complete import images as complete
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.place import HostChoice
@@ -34,8 +35,18 @@ _NONE = "<none>"
 @click.command(cls=HuskCommand)
 @flag("-a", "--all", "everything", help="Show all images (default hides intermediate images).")
 @flag("--digests", help="Show digests.")
-@many("-f", "--filter", "filters", metavar="FILTER", help="Filter output based on conditions provided.")
-@click.option("--format", "template", metavar="STRING", help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.")
+@many(
+    *("-f", "--filter", "filters"),
+    metavar="FILTER",
+    help="Filter output based on conditions provided.",
+    shell_complete=filters("before", "dangling", "label", "reference", "since", "until"),
+)
+@click.option(
+    *("--format", "template"),
+    metavar="STRING",
+    help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.",
+    shell_complete=formats(HEADINGS),
+)
 @flag("--no-trunc", help="Don't truncate output.")
 @flag("-q", "--quiet", help="Only show image IDs.")
 @as_json

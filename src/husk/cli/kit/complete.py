@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -44,6 +44,25 @@ def either(context: click.Context, parameter: click.Parameter, begun: str) -> li
 def image_then_files(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """The first word is an image; the others are the container's own."""
     return [] if context.params.get(parameter.name or "") else images(context, parameter, begun)
+
+
+def filters(*names: str) -> Callable[..., list[CompletionItem]]:
+    """Complete the names of conditions for `--filter`, up to the equals sign."""
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        return [CompletionItem(f"{name}=") for name in names if name.startswith(begun)]
+
+    return complete
+
+
+def formats(fields: Iterable[str]) -> Callable[..., list[CompletionItem]]:
+    """Complete what `--format` takes: its words, and a field of a row."""
+    known = ["json", "table", *(f"{{{{.{name}}}}}" for name in fields)]
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in known if word.startswith(begun)]
+
+    return complete
 
 
 def named(names: Callable[[Client], Awaitable[list[str]]]) -> Callable[..., list[CompletionItem]]:

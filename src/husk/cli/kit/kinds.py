@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import click
 
 from husk.cli.kit.command import Flag, HuskCommand, as_json, flag, many
-from husk.cli.kit.complete import named
+from husk.cli.kit.complete import filters as conditions
+from husk.cli.kit.complete import formats, named
 from husk.cli.kit.engine import ask_plainly, each, told
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import filters_of
@@ -50,6 +51,8 @@ class Kind(NamedTuple):
     """The column that `-q` shows."""
     order: str = ""
     """The column that rows are sorted by; as the engine lists them if empty."""
+    conditions: Sequence[str] = ("label", "name", "id")
+    """Names that `--filter` takes."""
 
     @property
     def words(self) -> str:
@@ -86,8 +89,18 @@ def listing(kind: Kind, help: str, *more: click.Option, truncates: bool = True) 
     """`ls`, with a table, a template, ids alone or the engine's documents."""
 
     @click.command("ls", cls=HuskCommand, help=help)
-    @filtered
-    @formatted
+    @many(
+        *("-f", "--filter", "filters"),
+        metavar="FILTER",
+        help="Filter output based on conditions provided.",
+        shell_complete=conditions(*kind.conditions),
+    )
+    @click.option(
+        *("--format", "template"),
+        metavar="STRING",
+        help="'json', 'TEMPLATE' or 'table TEMPLATE' of Go's.",
+        shell_complete=formats(kind.headings),
+    )
     @flag("-q", "--quiet", help=f"Only display {kind.name} {'names' if kind.identity == 'Name' else 'IDs'}.")
     @as_json
     @click.pass_obj

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from husk.cli.kit.templates import FormatTemplate
+from husk.cli.kit.late import late
 from husk.cli.kit.words import in_line
 from husk.cli.kit.writing import at_terminal, say
 
+# Templates are dear to load, and most tables have none.
+_template = late("husk.cli.kit.templates:FormatTemplate")
 _NARROWEST = 10
 _BETWEEN = 3
 Row = Mapping[str, str]
@@ -25,12 +27,10 @@ def show(headings: Mapping[str, str], fields: Sequence[str], rows: Sequence[Row]
 
     assert template is not None
     if template.startswith("table "):
-        shape = FormatTemplate(template.removeprefix("table ").replace("\\t", "\t").replace("\\n", "\n"))
+        shape = _template(template.removeprefix("table ").replace("\\t", "\t").replace("\\n", "\n"))
         print_plain([line.split("\t") for line in (shape.fill(headings), *(shape.fill(row) for row in rows))])
     else:
-        shape = FormatTemplate(
-            "{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n")
-        )
+        shape = _template("{{json .}}" if template == "json" else template.replace("\\t", "\t").replace("\\n", "\n"))
         for row in rows:
             say(shape.fill(row), exact=True)
 

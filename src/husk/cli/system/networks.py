@@ -50,7 +50,8 @@ def _truth(value: object) -> str:
     return str(bool(value)).lower()
 
 
-NETWORK = Kind("network", lambda engine: engine.networks, HEADINGS, _COLUMNS, row, "ID", "Name")
+_CONDITIONS = ("dangling", "driver", "id", "label", "name", "scope", "type")
+NETWORK = Kind("network", lambda engine: engine.networks, HEADINGS, _COLUMNS, row, "ID", "Name", _CONDITIONS)
 
 
 @click.command(cls=HuskCommand)

@@ -40,7 +40,8 @@ def row(attrs: Document, shown: Shown) -> dict[str, str]:
     }
 
 
-VOLUME = Kind("volume", lambda engine: engine.volumes, HEADINGS, ("Driver", "Name"), row, "Name", "Name")
+_CONDITIONS = ("dangling", "driver", "label", "name")
+VOLUME = Kind("volume", lambda engine: engine.volumes, HEADINGS, ("Driver", "Name"), row, "Name", "Name", _CONDITIONS)
 
 
 @click.command(cls=HuskCommand)

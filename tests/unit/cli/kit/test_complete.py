@@ -27,6 +27,13 @@ def test_names_of_containers_and_images(engine, completed):
     assert completed("husk volume rm d", 3) == ["data"]
 
 
+def test_conditions_and_templates(engine, completed):
+    assert completed("husk ps --filter st", 3) == ["status="]
+    assert completed("husk volume ls --filter d", 4) == ["dangling=", "driver="]
+    assert completed("husk network ls --format {{.N", 4) == ["{{.Name}}"]
+    assert completed("husk ps --format j", 3) == ["json"]
+
+
 def test_an_engine_that_is_not_there_completes_nothing(engine, completed):
     engine.answers("GET", "/containers/json", failed(500, "no"))
     assert completed("husk stop ", 2) == []
