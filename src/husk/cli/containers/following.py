@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from husk.aio.tasks import Tasks
-from husk.cli.containers.logs import Line, Telling, lines_of, of_project, teller
+from husk.cli.containers.logs import LoggedLine, Telling, lines_of, of_project, teller
 from husk.client.client import Client
 from husk.client.container import Container
 from husk.errors import HuskError, NotFound
@@ -36,9 +36,9 @@ async def tell_several(engine: Client, names: Sequence[str], telling: Telling, o
             tell(line)
 
 
-async def _in_order(sources: Sequence[AsyncIterator[Line]]) -> AsyncIterator[Line]:
+async def _in_order(sources: Sequence[AsyncIterator[LoggedLine]]) -> AsyncIterator[LoggedLine]:
     """Yield the lines of all by their time; each source waits with its next one alone."""
-    waiting: list[tuple[bytes, int, Line]] = []
+    waiting: list[tuple[bytes, int, LoggedLine]] = []
     for place, source in enumerate(sources):
         if (first := await anext(source, None)) is not None:
             waiting.append((first.time, place, first))
@@ -53,12 +53,12 @@ async def _in_order(sources: Sequence[AsyncIterator[Line]]) -> AsyncIterator[Lin
             heapq.heapreplace(waiting, (following.time, place, following))
 
 
-async def _as_they_come(sources: Sequence[AsyncIterator[Line]], tell: Callable[[Line], None]) -> None:
+async def _as_they_come(sources: Sequence[AsyncIterator[LoggedLine]], tell: Callable[[LoggedLine], None]) -> None:
     """Tell the lines of all while they are written, until all have ended; the failure of one is raised then."""
-    queue: asyncio.Queue[Line | None] = asyncio.Queue(_MOST_WAITING)
+    queue: asyncio.Queue[LoggedLine | None] = asyncio.Queue(_MOST_WAITING)
     failures: list[HuskError] = []
 
-    async def pass_on(source: AsyncIterator[Line]) -> None:
+    async def pass_on(source: AsyncIterator[LoggedLine]) -> None:
         try:
             async for line in source:
                 await queue.put(line)

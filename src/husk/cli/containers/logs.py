@@ -25,7 +25,7 @@ _PROJECT = "com.docker.compose.project"
 _LONGEST = 1 << 20
 
 
-class Line(NamedTuple):
+class LoggedLine(NamedTuple):
     """A line without its end, as it was written."""
 
     time: bytes
@@ -112,11 +112,11 @@ async def of_project(engine: Client, name: str) -> list[Container]:
     return await engine.containers.list(all=True, filters={"label": f"{_PROJECT}={name}"})
 
 
-def teller(names: Sequence[str], telling: Telling, prefixed: bool) -> Callable[[Line], None]:
+def teller(names: Sequence[str], telling: Telling, prefixed: bool) -> Callable[[LoggedLine], None]:
     prefixes = Prefixes(names, at_terminal()) if prefixed else None
     filters = {name: LevelFilter(telling.level) for name in names} if telling.level else {}
 
-    def tell(given: Line) -> None:
+    def tell(given: LoggedLine) -> None:
         if filters and not filters[given.name].keeps(given.text, given.stream):
             return
         text = fields_of(given.text, telling.json_fields) if telling.json_fields else given.text
@@ -131,7 +131,7 @@ def teller(names: Sequence[str], telling: Telling, prefixed: bool) -> Callable[[
     return tell
 
 
-async def lines_of(container: Container, options: Mapping[str, Any]) -> AsyncIterator[Line]:
+async def lines_of(container: Container, options: Mapping[str, Any]) -> AsyncIterator[LoggedLine]:
     """Yield the lines of one, with their times."""
     rests = {"stdout": b"", "stderr": b""}
     async for stream, data in container.logs(**options, timestamps=True):
@@ -146,6 +146,6 @@ async def lines_of(container: Container, options: Mapping[str, Any]) -> AsyncIte
             yield _line(container.name, stream, rest)
 
 
-def _line(name: str, stream: str, data: bytes) -> Line:
+def _line(name: str, stream: str, data: bytes) -> LoggedLine:
     time, _, text = data.removesuffix(b"\r").partition(b" ")
-    return Line(time, name, stream, text)
+    return LoggedLine(time, name, stream, text)

@@ -28,16 +28,16 @@ _AWAY = (
 _LAST = {"IMAGE": 16, "REPOSITORY": 16, "MEM USAGE / LIMIT": 9}
 
 
-class Column(NamedTuple):
+class FittedColumn(NamedTuple):
     """A column that is shown: its place among all, and its width."""
 
     place: int
     width: int
 
 
-def fitted(titles: Sequence[str], widths: Sequence[int], room: int, between: int) -> list[Column]:
+def fitted(titles: Sequence[str], widths: Sequence[int], room: int, between: int) -> list[FittedColumn]:
     """Return the columns to show of those with these titles and the widths of their widest cells."""
-    shown = [Column(place, width) for place, width in enumerate(widths)]
+    shown = [FittedColumn(place, width) for place, width in enumerate(widths)]
 
     def over() -> int:
         return sum(width for _, width in shown) + between * (len(shown) - 1) - room
@@ -46,7 +46,7 @@ def fitted(titles: Sequence[str], widths: Sequence[int], room: int, between: int
         for title, smallest in least.items():
             for number, (place, width) in enumerate(shown):
                 if titles[place] == title and over() > 0:
-                    shown[number] = Column(place, max(width - over(), min(smallest, width)))
+                    shown[number] = FittedColumn(place, max(width - over(), min(smallest, width)))
 
     cut(_CUT)
     for title in _AWAY:
@@ -54,7 +54,7 @@ def fitted(titles: Sequence[str], widths: Sequence[int], room: int, between: int
             break
         shown = [each for each in shown if titles[each.place] != title or len(shown) == 1]
         # What was cut for a column that stays away now has its room back.
-        shown = [Column(place, widths[place]) for place, _ in shown]
+        shown = [FittedColumn(place, widths[place]) for place, _ in shown]
         cut(_CUT)
     cut(_LAST)
     return shown

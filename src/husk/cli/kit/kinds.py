@@ -1,6 +1,6 @@
 """Words that are the same for things of every kind: ls, inspect, rm and prune.
 
-A `Kind` says once how its things are asked for and which columns they have; `listing`, `inspecting`, `removing` and
+A `ThingKind` says once how its things are asked for and which columns they have; `listing`, `inspecting`, `removing` and
 `pruning` make a command of it. A group of such words is one line for each.
 """
 
@@ -39,7 +39,7 @@ class Shown(NamedTuple):
     whole: bool = False
 
 
-class Kind(NamedTuple):
+class ThingKind(NamedTuple):
     """One kind of thing: its word, its collection in the client, its columns, and a row out of a thing's document."""
 
     name: str
@@ -64,18 +64,18 @@ class Kind(NamedTuple):
         return self.name.upper()
 
 
-def names_of(kind: Kind, required: bool = True) -> Callable[[Any], Any]:
+def names_of(kind: ThingKind, required: bool = True) -> Callable[[Any], Any]:
     """Add the argument that names some of a kind, completed by the shell."""
     metavar = f"{kind.metavar}..." if required else f"[{kind.metavar}...]"
     return click.argument("names", nargs=-1, required=required, metavar=metavar, shell_complete=completing(kind))
 
 
-def name_of(kind: Kind, parameter: str) -> Callable[[Any], Any]:
+def name_of(kind: ThingKind, parameter: str) -> Callable[[Any], Any]:
     """Add the argument that names one."""
     return click.argument(parameter, metavar=kind.metavar, shell_complete=completing(kind))
 
 
-def completing(kind: Kind) -> Callable[..., Any]:
+def completing(kind: ThingKind) -> Callable[..., Any]:
     """Complete the names of a kind."""
 
     async def names(engine: Client) -> list[str]:
@@ -85,7 +85,7 @@ def completing(kind: Kind) -> Callable[..., Any]:
     return named(names)
 
 
-def listing(kind: Kind, help: str, *more: click.Option, truncates: bool = True) -> click.Command:
+def listing(kind: ThingKind, help: str, *more: click.Option, truncates: bool = True) -> click.Command:
     """`ls`, with a table, a template, ids alone or the engine's documents."""
 
     @click.command("ls", cls=HuskCommand, help=help)
@@ -127,7 +127,7 @@ def listing(kind: Kind, help: str, *more: click.Option, truncates: bool = True) 
 
 
 def print_things(
-    kind: Kind, found: Sequence[Document], template: str | None, quiet: bool, as_json: bool, whole: bool = False
+    kind: ThingKind, found: Sequence[Document], template: str | None, quiet: bool, as_json: bool, whole: bool = False
 ) -> None:
     """Print things as `ls` does."""
     if as_json:
@@ -143,7 +143,7 @@ def print_things(
         show(kind.headings, kind.fields, rows, template)
 
 
-def inspecting(kind: Kind, help: str, *more: click.Option, pretty: bool = False) -> click.Command:
+def inspecting(kind: ThingKind, help: str, *more: click.Option, pretty: bool = False) -> click.Command:
     """`inspect`: the engine's documents, or a template filled with each."""
 
     @click.command("inspect", cls=HuskCommand, help=help)
@@ -206,7 +206,7 @@ def indented(value: Any, depth: int = 0) -> list[str]:
     return found
 
 
-def removing(kind: Kind, help: str, force: str = "", missing_is_well: bool = False) -> click.Command:
+def removing(kind: ThingKind, help: str, force: str = "", missing_is_well: bool = False) -> click.Command:
     """`rm`: each that is named; `force` is what help says of `-f`, for kinds that have it."""
 
     @click.command("rm", cls=HuskCommand, help=help)
@@ -230,7 +230,7 @@ def removing(kind: Kind, help: str, force: str = "", missing_is_well: bool = Fal
 
 
 def to_each(
-    kind: Kind, word: str, help: str, act: Callable[..., Any], *more: click.Parameter, shown: str = "{name}"
+    kind: ThingKind, word: str, help: str, act: Callable[..., Any], *more: click.Parameter, shown: str = "{name}"
 ) -> click.Command:
     """A word that does one thing to each that is named: `act` gets the thing and the word's flags."""
 

@@ -11,7 +11,7 @@ from husk.cli.kit.command import HuskCommand, as_json, many, text
 from husk.cli.kit.engine import ask
 from husk.cli.kit.files import content_of
 from husk.cli.kit.group import WordGroup, words
-from husk.cli.kit.kinds import Document, Kind, Shown, inspecting, listing, removing
+from husk.cli.kit.kinds import Document, ThingKind, Shown, inspecting, listing, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import mapping, moment_of
 from husk.cli.kit.words import ago, pairs
@@ -46,7 +46,7 @@ def _since(said: object, now: float) -> str:
 
 
 def _group(name: str, things: Callable[[Client], Any], columns: Sequence[str], file: str) -> WordGroup:
-    kind = Kind(name, things, HEADINGS, columns, row, "ID", "Name")
+    kind = ThingKind(name, things, HEADINGS, columns, row, "ID", "Name")
 
     @click.command("create", cls=HuskCommand, help=f"Create a {name} from a file or STDIN as content.")
     @many("-l", "--label", help=f"{name.capitalize()} labels.")

@@ -10,7 +10,7 @@ from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.group import words
 from husk.cli.kit.kinds import (
     Document,
-    Kind,
+    ThingKind,
     Shown,
     filtered,
     formatted,
@@ -55,7 +55,7 @@ def row(attrs: Document, shown: Shown) -> dict[str, str]:
     }
 
 
-NODE = Kind("node", lambda engine: engine.nodes, HEADINGS, _COLUMNS, row, "ID", "Hostname")
+NODE = ThingKind("node", lambda engine: engine.nodes, HEADINGS, _COLUMNS, row, "ID", "Hostname")
 
 
 @click.command(cls=HuskCommand)

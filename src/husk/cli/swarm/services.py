@@ -12,7 +12,7 @@ from husk.cli.kit.engine import ask, ask_plainly, each
 from husk.cli.kit.group import words
 from husk.cli.kit.kinds import (
     Document,
-    Kind,
+    ThingKind,
     Shown,
     filtered,
     formatted,
@@ -80,7 +80,7 @@ def replicas(attrs: Document) -> str:
     return f"{found} (max {most} per node)" if most else found
 
 
-SERVICE = Kind("service", lambda engine: engine.services, HEADINGS, tuple(HEADINGS), row, "ID", "Name")
+SERVICE = ThingKind("service", lambda engine: engine.services, HEADINGS, tuple(HEADINGS), row, "ID", "Name")
 
 
 async def list_services(

@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import Flag, HuskCommand
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.group import words
-from husk.cli.kit.kinds import Document, Kind, Shown, inspecting, listing, name_of, removing
+from husk.cli.kit.kinds import Document, ThingKind, Shown, inspecting, listing, name_of, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import short_id, shortened
 from husk.cli.kit.writing import say
@@ -34,7 +34,7 @@ def row(attrs: Document, shown: Shown) -> dict[str, str]:
     }
 
 
-PLUGIN = Kind("plugin", lambda engine: engine.plugins, _HEADINGS, tuple(_HEADINGS)[:4], row)
+PLUGIN = ThingKind("plugin", lambda engine: engine.plugins, _HEADINGS, tuple(_HEADINGS)[:4], row)
 
 
 def _to_one(word: str, help: str, act: str, *more: click.Option) -> click.Command:

@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import Flag, HuskCommand, as_json, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.group import words
-from husk.cli.kit.kinds import Document, Kind, Pruning, Shown, inspecting, listing, pruning, removing
+from husk.cli.kit.kinds import Document, ThingKind, Pruning, Shown, inspecting, listing, pruning, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import mapping
 from husk.cli.kit.words import pairs, size
@@ -41,7 +41,9 @@ def row(attrs: Document, shown: Shown) -> dict[str, str]:
 
 
 _CONDITIONS = ("dangling", "driver", "label", "name")
-VOLUME = Kind("volume", lambda engine: engine.volumes, HEADINGS, ("Driver", "Name"), row, "Name", "Name", _CONDITIONS)
+VOLUME = ThingKind(
+    "volume", lambda engine: engine.volumes, HEADINGS, ("Driver", "Name"), row, "Name", "Name", _CONDITIONS
+)
 
 
 @click.command(cls=HuskCommand)
