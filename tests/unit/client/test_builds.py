@@ -60,8 +60,8 @@ def test_limits_that_are_not_known():
 
 
 async def test_words_that_are_not_known(calls):
-    options = cast(BuildOptions, {"squash": True})
-    with pytest.raises(InvalidParameter, match="a build knows no squash"):
+    options = cast(BuildOptions, {"sqash": True})
+    with pytest.raises(InvalidParameter, match="a build knows no sqash"):
         _ = [line async for line in Builds(calls).building(options, {})]
 
 

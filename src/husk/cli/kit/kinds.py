@@ -1,7 +1,7 @@
 """Words that are the same for things of every kind: ls, inspect, rm and prune.
 
-A `ThingKind` says once how its things are asked for and which columns they have; `listing`, `inspecting`, `removing` and
-`pruning` make a command of it. A group of such words is one line for each.
+A `ThingKind` says once how its things are asked for and which columns they have; `listing`, `inspecting`, `removing`
+and `pruning` make a command of it. A group of such words is one line for each.
 """
 
 import sys

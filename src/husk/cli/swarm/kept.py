@@ -11,7 +11,7 @@ from husk.cli.kit.command import HuskCommand, as_json, many, text
 from husk.cli.kit.engine import ask
 from husk.cli.kit.files import content_of
 from husk.cli.kit.group import WordGroup, words
-from husk.cli.kit.kinds import Document, ThingKind, Shown, inspecting, listing, removing
+from husk.cli.kit.kinds import Document, Shown, ThingKind, inspecting, listing, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import mapping, moment_of
 from husk.cli.kit.words import ago, pairs

@@ -10,8 +10,8 @@ from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.group import words
 from husk.cli.kit.kinds import (
     Document,
-    ThingKind,
     Shown,
+    ThingKind,
     filtered,
     formatted,
     inspecting,

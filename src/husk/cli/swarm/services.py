@@ -12,8 +12,8 @@ from husk.cli.kit.engine import ask, ask_plainly, each
 from husk.cli.kit.group import words
 from husk.cli.kit.kinds import (
     Document,
-    ThingKind,
     Shown,
+    ThingKind,
     filtered,
     formatted,
     inspecting,

@@ -11,7 +11,7 @@ from husk.cli.kit.command import Flag, HuskCommand, as_json, flag, many
 from husk.cli.kit.complete import containers
 from husk.cli.kit.engine import ask, ask_plainly
 from husk.cli.kit.group import words
-from husk.cli.kit.kinds import Document, ThingKind, Pruning, Shown, inspecting, listing, name_of, pruning, removing
+from husk.cli.kit.kinds import Document, Pruning, Shown, ThingKind, inspecting, listing, name_of, pruning, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import mapping, moment_of
 from husk.cli.kit.words import moment, pairs, short_id

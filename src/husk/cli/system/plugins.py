@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import Flag, HuskCommand
 from husk.cli.kit.engine import ask_plainly
 from husk.cli.kit.group import words
-from husk.cli.kit.kinds import Document, ThingKind, Shown, inspecting, listing, name_of, removing
+from husk.cli.kit.kinds import Document, Shown, ThingKind, inspecting, listing, name_of, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.words import short_id, shortened
 from husk.cli.kit.writing import say

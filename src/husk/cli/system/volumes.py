@@ -8,7 +8,7 @@ import click
 from husk.cli.kit.command import Flag, HuskCommand, as_json, many
 from husk.cli.kit.engine import ask
 from husk.cli.kit.group import words
-from husk.cli.kit.kinds import Document, ThingKind, Pruning, Shown, inspecting, listing, pruning, removing
+from husk.cli.kit.kinds import Document, Pruning, Shown, ThingKind, inspecting, listing, pruning, removing
 from husk.cli.kit.place import HostChoice
 from husk.cli.kit.read import mapping
 from husk.cli.kit.words import pairs, size
