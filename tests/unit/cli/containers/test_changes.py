@@ -42,9 +42,8 @@ def test_an_export_is_whole_or_not_there(engine, typed, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_prune(engine, typed, monkeypatch):
+def test_prune(engine, typed):
     engine.answers("POST", "/containers/prune", {"ContainersDeleted": ["c1"], "SpaceReclaimed": 1000})
     assert typed("container", "prune", "-f").out == "Deleted Containers:\nc1\n\nTotal reclaimed space: 1kB\n"
-    monkeypatch.setattr("sys.stdin.readline", lambda: "n\n", raising=False)
-    asked = typed("container", "prune")
+    asked = typed("container", "prune", given="n\n")
     assert asked.code == 0 and "will remove all stopped containers" in asked.err and asked.out == ""

@@ -23,9 +23,9 @@ LINES = b"""{"stream":"Step 1/1 : FROM busybox\\n"}
 """
 
 
-def options_of(flags):
+def options_of(flags, stdin):
     with ExitStack() as kept:
-        return read(flags, kept)
+        return read(flags, stdin, kept)
 
 
 def test_flags():
@@ -51,7 +51,7 @@ def test_what_comes_on_stdin():
 
 
 def test_limits_of_steps():
-    found = options_of({**NONE, "path": ".", "memory": "64m", "cpu_shares": 5, "ulimit": ("nofile=1:2",)})
+    found = options_of({**NONE, "path": ".", "memory": "64m", "cpu_shares": 5, "ulimit": ("nofile=1:2",)}, NOTHING)
     assert found == {"path": ".", "container_limits": {"memory": "64m", "cpushares": 5}, "ulimits": {"nofile": (1, 2)}}
 
 
@@ -64,11 +64,10 @@ def test_a_dockerfile_is_named_from_the_current_directory(engine, typed, tmp_pat
     assert engine.last("POST", "/build").query["dockerfile"] == "Dockerfile.dev"
 
 
-def test_a_dockerfile_on_stdin(engine, typed, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"FROM busybox\n")))
+def test_a_dockerfile_on_stdin(engine, typed, tmp_path):
     (tmp_path / "file").write_text("x")
     engine.answers("POST", "/build", LINES)
-    assert typed("build", "-f", "-", str(tmp_path)).code == 0
+    assert typed("build", "-f", "-", str(tmp_path), given="FROM busybox\n").code == 0
     sent = engine.last("POST", "/build")
     with tarfile.open(fileobj=io.BytesIO(sent.body)) as archive:
         content = archive.extractfile(sent.query["dockerfile"])

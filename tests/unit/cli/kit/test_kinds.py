@@ -39,10 +39,9 @@ def test_removing(engine, typed, flags, code):
     assert (told.code, told.out) == (code, "a\n") and "no such volume" in told.err
 
 
-def test_pruning_asks_first(engine, typed, monkeypatch):
+def test_pruning_asks_first(engine, typed):
     engine.answers("POST", "/volumes/prune", {"VolumesDeleted": ["a"], "SpaceReclaimed": 0})
-    monkeypatch.setattr("sys.stdin.readline", lambda: "y\n", raising=False)
-    told = typed("volume", "prune")
+    told = typed("volume", "prune", given="y\n")
     assert "remove anonymous local volumes" in told.err and told.out.startswith("Deleted Volumes:\na\n")
     typed("volume", "prune", "--all", "--force", "--filter", "label=x")
     asked = json.loads(engine.last("POST", "/volumes/prune").query["filters"])

@@ -44,7 +44,7 @@ def test_tokens(swarm, typed):
     assert typed("swarm", "join-token", "boss").err == "husk: unknown role boss: expected worker or manager\n"
 
 
-def test_unlocking(swarm, typed, monkeypatch):
+def test_unlocking(swarm, typed):
     swarm.answers("GET", "/swarm/unlockkey", {"UnlockKey": "SWMKEY-1"})
     assert typed("swarm", "unlock-key", "-q").out == "SWMKEY-1\n"
     assert "SWMKEY-1" in typed("swarm", "update", "--autolock").out
@@ -52,8 +52,7 @@ def test_unlocking(swarm, typed, monkeypatch):
     swarm.answers("GET", "/swarm/unlockkey", {"UnlockKey": ""})
     assert "no unlock key is set" in typed("swarm", "unlock-key").err
     swarm.answers("POST", "/swarm/unlock", None)
-    monkeypatch.setattr("sys.stdin.readline", lambda: "SWMKEY-1\n", raising=False)
-    assert typed("swarm", "unlock").code == 0
+    assert typed("swarm", "unlock", given="SWMKEY-1\n").code == 0
     assert swarm.last("POST", "/swarm/unlock").document == {"UnlockKey": "SWMKEY-1"}
 
 
