@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from husk.runtime.host_files import throttles
+from husk.runtime.host_files import disk, throttles
 
 
 def test_the_throttling_of_each_processor_is_found_in_order(tmp_path: Path) -> None:
@@ -14,5 +14,5 @@ def test_the_throttling_of_each_processor_is_found_in_order(tmp_path: Path) -> N
 
 
 def test_the_disk_of_a_path_has_a_size_and_less_that_is_free(tmp_path: Path) -> None:
-    size, free = host_files.disk(tmp_path)
+    size, free = disk(tmp_path)
     assert size >= free > 0
