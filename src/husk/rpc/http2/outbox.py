@@ -12,6 +12,10 @@ from husk.rpc.http2 import frames
 from husk.rpc.http2.errors import FLOW_CONTROL_ERROR, Http2Error
 from husk.rpc.http2.events import Headers
 
+# Bytes of headers that are pressed (Huffman): that is Python's work, a microsecond for each of them, and what is longer
+# is said once, when a call has failed.
+_LARGEST_PRESSED = 1024
+
 
 class StreamOutbox:
     """One stream's: data that waits, and what comes behind it."""
@@ -91,7 +95,8 @@ class Outbox:
             for size in self._table_sizes:
                 self._encoder.header_table_size = size
             self._table_sizes = None
-        block = bytes(self._encoder.encode(headers))
+        short = sum(len(name) + len(value) for name, value in headers) <= _LARGEST_PRESSED
+        block = bytes(self._encoder.encode(headers, huffman=short))
         kind, flags = frames.HEADERS, frames.END_STREAM if end else 0
         while True:
             piece, block = block[: self.frame_size], block[self.frame_size :]

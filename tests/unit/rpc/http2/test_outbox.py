@@ -1,6 +1,7 @@
 """Outgoing data keeps to the peer's windows, and many small pieces become few frames."""
 
 import pytest
+from hpack import Decoder
 
 from husk.rpc.http2 import frames
 from husk.rpc.http2.errors import Http2Error
@@ -127,3 +128,14 @@ def test_sizes_of_the_peers_table_do_not_gather() -> None:
     outbox.headers(1, [(b":status", b"200")], end=True)
     (headers,) = sent(outbox)
     assert headers[3] == bytes([0x20, 0x3F, 0xE1, 0x1F, 0x88]), "the smallest, the last, and the header"
+
+
+def test_long_headers_are_said_as_they_are() -> None:
+    """To press them is a microsecond of everybody's time for each byte."""
+    said = [(b"grpc-status", b"2"), (b"grpc-message", b"a long story, " * 2000)]
+    outbox = Outbox()
+    outbox.open(1)
+    outbox.headers(1, said, end=True)
+    block = b"".join(frame[-1] for frame in sent(outbox))
+    assert said[1][1] in block
+    assert Decoder(max_header_list_size=1 << 20).decode(block, raw=True) == said
