@@ -148,6 +148,8 @@ class Solver:
             if not flight.waiting and not flight.remembered:
                 ending = self._land(key, flight, vertex)
                 await self._tasks.to_its_end(ending, "end a step that nobody waits for")
+            if not flight.waiting:
+                flight.task = None  # its error knows this function by its traceback, and so would know itself
 
     async def _land(self, key: str, flight: Flight, vertex: Vertex) -> None:
         assert flight.task
@@ -192,7 +194,7 @@ class BuildRun:
         self.record: Record | None = None
         self.layered: frozenset[str] = frozenset()
         self._wanted = ""
-        self._waiting = WaitingCopies(graph, solver.executor, self._below)
+        self._waiting = WaitingCopies(graph, solver.executor)
 
     async def solve(self, wanted: Edge, also: Sequence[Edge] = ()) -> None:
         self._wanted = wanted.digest
@@ -219,6 +221,10 @@ class BuildRun:
         for record in held:
             self._solver.cache.release(record)
         self._solver.cache.save_uses(held)
+        # Those that have failed know the build by their tracebacks: with such a circle all of it would stay in memory
+        # until the collector of garbage goes through everything, which it does the later the more there is.
+        for tasks in (self._lookups, self._obtained, self._had):
+            tasks.clear()
 
     @property
     def session(self) -> Session | None:
@@ -306,7 +312,8 @@ class BuildRun:
                 if isinstance(vertex.operation.body, Within):
                     record = await self._solve_within(vertex.operation.body, vertex, inputs)
                 else:
-                    layered, ahead = vertex.digest in self.layered, self._waiting.ahead(vertex, self.layered)
+                    layered = vertex.digest in self.layered
+                    ahead = self._waiting.ahead(vertex, self.layered, self._below)
                     followed = vertex.digest != self._wanted
                     to_run = structs.replace(vertex, layered=layered, ahead=ahead, followed=followed)
                     running = self._solver.run_once(flight, to_run, inputs, self._client)

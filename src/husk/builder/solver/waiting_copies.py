@@ -29,23 +29,26 @@ class Packer(Protocol):
     def ahead(self, action: FileAction, below: Below) -> AheadTar: ...
 
 
-class WaitingCopies:
-    """Those of one build, with what is packed for them; `below` finds the file system of an edge."""
+FindBelow = Callable[[Edge | None], Awaitable[str | None]]
 
-    def __init__(self, graph: Graph, packer: Packer, below: Callable[[Edge | None], Awaitable[str | None]]) -> None:
+
+class WaitingCopies:
+    """The waiting copies of one build, with what is packed for them."""
+
+    def __init__(self, graph: Graph, packer: Packer) -> None:
         self._graph = graph
         self._packer = packer
-        self._below = below
         self._tars: dict[str, AheadTar] = {}
         self._copies: Mapping[str, WaitingCopy] | None = None
 
-    def ahead(self, vertex: Vertex, layered: frozenset[str]) -> AheadTar | None:
-        """For a source that is about to come the tar of the copy that waits for it, and then for that copy the same."""
+    def ahead(self, vertex: Vertex, layered: frozenset[str], below: FindBelow) -> AheadTar | None:
+        """Give, for a source that is about to come, the tar of the copy that waits for it, and then for that copy the
+        same. `below` finds the file system of an edge."""
         if self._copies is None:
             self._copies = waiting_copies(self._graph, layered)
         if (copy := self._copies.get(vertex.digest)) is not None:
             edge = copy.below
-            self._tars[copy.digest] = tar = self._packer.ahead(copy.action, lambda: self._below(edge))
+            self._tars[copy.digest] = tar = self._packer.ahead(copy.action, lambda: below(edge))
             return tar
         return self._tars.get(vertex.digest)
 
@@ -57,6 +60,7 @@ class WaitingCopies:
     async def close(self) -> None:
         for tar in self._tars.values():
             await tar.close()
+        self._tars.clear()
 
 
 def waiting_copies(graph: Graph, layered: frozenset[str]) -> Mapping[str, WaitingCopy]:

@@ -83,7 +83,8 @@ class _Gathering:
     def take(self) -> tuple[Change, ...]:
         with self._lock:
             self._taken = True
-            return tuple(self._changes)
+            changes, self._changes = tuple(self._changes), []
+            return changes
 
 
 class StateStore:

@@ -1,6 +1,9 @@
 """The solver, with doubles of what does the work and of what remembers it."""
 
 import asyncio
+import contextlib
+import gc
+import weakref
 
 import pytest
 from msgspec import structs
@@ -491,3 +494,21 @@ async def test_what_was_made_for_a_build_that_went_meanwhile_is_let_go_of():
 async def test_what_the_cache_has_heard_of_stays(solver, memory):
     await solve(solver, *chain("a"))
     assert memory.unnamed == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_nothing_of_a_closed_build_waits_for_the_collector_of_garbage(solver, worker, fails):
+    if fails:
+        worker.fail.add("b")
+    graph, edge = chain("a", "b")
+    gone = weakref.ref(watch := Watch())
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(RuntimeError):
+            await (await solver.solve(graph, edge, watch)).close()
+        del watch
+        await asyncio.sleep(0)
+        assert gone() is None
+    finally:
+        gc.enable()

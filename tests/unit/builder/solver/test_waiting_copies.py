@@ -103,8 +103,8 @@ def test_many_copies_are_looked_through_once():
         for number, context in enumerate(contexts):
             result = copy(graph, result, context, destination=f"/{number}/")
         known = layered(graph, result)
-        waiting = WaitingCopies(graph, AheadOfAll(), nobody)
-        return lines_run(lambda: [waiting.ahead(graph[context.digest], known) for context in contexts])
+        waiting = WaitingCopies(graph, AheadOfAll())
+        return lines_run(lambda: [waiting.ahead(graph[context.digest], known, nobody) for context in contexts])
 
     assert work(200) < 5 * work(50)
 
