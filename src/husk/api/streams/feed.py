@@ -1,6 +1,7 @@
 """Progress of work that takes a while, as its client follows it: records as JSON lines, the failure as the last one."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 
@@ -15,6 +16,10 @@ log = logging.getLogger(__name__)
 
 # A terminal shows no more; a record per chunk of every layer would be megabytes of JSON.
 PROGRESS_INTERVAL = 0.1
+# So many records are sent at once, however little time has gone by: thousands that wait take megabytes.
+_MUCH = 1000
+# So many records are written before others have a turn: a build of thousands of steps tells them all in a moment.
+_AT_ONCE = 200
 
 Work = Callable[[Callable[[Progress], None]], Coroutine[object, object, None]]
 
@@ -40,7 +45,7 @@ async def stream_progress(
         response = call.stream(JSON)
         while records:
             await response.write(records)
-            await asyncio.wait({working}, timeout=PROGRESS_INTERVAL)
+            await feed.gather()
             records = await feed.next()
         try:
             await working
@@ -80,6 +85,7 @@ class ProgressFeed:
     def __init__(self) -> None:
         self._waiting: dict[object, Progress] = {}
         self._changed = asyncio.Event()
+        self._much = asyncio.Event()
         self._closed = False
         self._muted = False
 
@@ -95,10 +101,19 @@ class ProgressFeed:
         key: object = (progress.id, progress.status) if progress.total or progress.current else object()
         self._waiting[key] = progress
         self._changed.set()
+        if len(self._waiting) >= _MUCH:
+            self._much.set()
 
     def close(self) -> None:
         self._closed = True
         self._changed.set()
+        self._much.set()
+
+    async def gather(self) -> None:
+        """Wait for a moment, so that what comes meanwhile is sent together; not when it is much, or the last."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PROGRESS_INTERVAL):
+                await self._much.wait()
 
     async def next(self) -> bytes:
         """All that waits, as JSON lines; b"" when there is no more to come."""
@@ -108,4 +123,11 @@ class ProgressFeed:
             self._changed.clear()
             await self._changed.wait()
         records, self._waiting = self._waiting, {}
-        return b"".join(progress_line(record) for record in records.values())
+        if not self._closed:
+            self._much.clear()
+        lines = []
+        for number, record in enumerate(records.values(), 1):
+            lines.append(progress_line(record))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return b"".join(lines)

@@ -8,6 +8,7 @@ import pytest
 
 from husk.aio.tasks import Tasks
 from husk.api.calls.call import Call
+from husk.api.streams import feed as feeds
 from husk.api.streams.feed import ProgressFeed, Work, stream_progress
 from husk.engine.model.image import Progress
 from husk.errors import CommandFailed, HuskError, NotFound
@@ -147,3 +148,31 @@ async def test_a_failure_that_nobody_hears_is_in_the_log(caplog: pytest.LogCaptu
     work.go.set()
     await call.changes.join()
     assert "work failed when its client had gone: it went wrong" in caplog.text
+
+
+async def test_others_have_their_turn_while_thousands_of_records_are_written() -> None:
+    feed, turns = ProgressFeed(), 0
+    for _ in range(5000):
+        feed.add(Progress(status="Done"))
+    tasks = Tasks()
+    writing = tasks.spawn(feed.next(), "write")
+    while not writing.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert writing.result().count(b"\n") == 5000
+    assert turns > 20
+
+
+async def test_what_waits_is_sent_together_unless_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "PROGRESS_INTERVAL", 3600)
+    feed = ProgressFeed()
+    for _ in range(2000):
+        feed.add(Progress(status="Done"))
+    await feed.gather()
+    await feed.next()
+    feed.add(Progress(status="Done"))
+    waiting = Tasks().spawn(feed.gather(), "wait")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    feed.close()
+    await waiting
