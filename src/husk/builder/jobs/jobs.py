@@ -57,7 +57,7 @@ class JobLimits(NamedTuple):
     refs: int = 10_000
     #: How often it is warned, and with how many bytes: each warning has the file that it is about.
     warnings: int = 1000
-    warned: int = 32 << 20
+    warned: int = 8 << 20
     #: Operations that it is told of, and their bytes.
     operations: int = KnownVertices.MOST
     operation_bytes: int = KnownVertices.MOST_BYTES
@@ -189,13 +189,16 @@ class Job:
         return next((told.vertex.digest for told in self.log.told if isinstance(told, VertexTold)), "")
 
     def _warn_all(self, warnings: Sequence[Warning], source: SourceFile) -> None:
-        for warning in warnings:
-            self._warn(warning, source)
+        """Tell what checks of the Dockerfile say, with the vertex that brought it, the first of all.
 
-    def _warn(self, warning: Warning, source: SourceFile) -> None:
-        """A check of the Dockerfile goes with the vertex that brought it, the first of all. What is too much is not
-        told: a file is built, however many warnings it has."""
-        self._told(
+        What is too much is not told: a file is built, however many warnings it has.
+        """
+        for warning in warnings:
+            if not self._warn(warning, source):
+                break
+
+    def _warn(self, warning: Warning, source: SourceFile) -> bool:
+        return self._told(
             WarningTold(
                 vertex=self._first,
                 level=1,
