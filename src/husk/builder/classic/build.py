@@ -193,7 +193,7 @@ class ClassicBuilder:
             await progress.caught_up()
             raise _in_dockers_words(error, progress.tell_failure()) from error
         finally:
-            self._seen.keep(progress.seen, progress.images)
+            await self._seen.keep(progress.seen, progress.images)
 
     async def _exported(
         self,

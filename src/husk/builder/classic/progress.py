@@ -27,7 +27,8 @@ _WITHOUT_CONTAINER = ("FROM", "COPY", "ADD")
 _AT_WORK = ("RUN", "WORKDIR")
 _MAKE_FILES = (*_AT_WORK, "COPY", "ADD")
 # Steps that are told, or read, before others have a turn.
-_AT_ONCE = 200
+_AT_ONCE = 50
+_NONE: frozenset[str] = frozenset()
 _RED, _NORMAL = "\x1b[91m", "\x1b[0m"
 
 
@@ -40,21 +41,38 @@ class Seen(Protocol):
 
 
 class _Step:
-    def __init__(self, shown: ShownStep) -> None:
+    # There may be thousands, most of which have no vertex and say nothing: what each had of sets and lists would be
+    # gone through by the collector of garbage, which holds everybody up.
+    __slots__ = (
+        "_decoders",
+        "begun",
+        "cached",
+        "container",
+        "has_container",
+        "makes_files",
+        "open",
+        "own",
+        "said",
+        "shown",
+    )
+
+    def __init__(self, shown: ShownStep, own: frozenset[str], waits_for: frozenset[str]) -> None:
         self.shown = shown
         self.has_container = shown.keyword not in _WITHOUT_CONTAINER
         self.container = secrets.token_hex(6)
         self.begun = False  # its container is told
         self.makes_files = shown.keyword in _MAKE_FILES and bool(shown.vertices)
-        self.own: set[str] = set()  # vertices that no step before it has
-        self.open: set[str] = set()
+        self.own = own  # vertices that no step before it has
+        self.open = waits_for
         self.cached = True
-        self.said: list[str] = []
-        self._decoders: dict[bool, codecs.IncrementalDecoder] = {}
+        self.said: list[str] | None = None
+        self._decoders: dict[bool, codecs.IncrementalDecoder] | None = None
 
     def say(self, data: bytes, *, stderr: bool) -> None:
+        self._decoders = self._decoders or {}
         decoder = self._decoders.setdefault(stderr, codecs.getincrementaldecoder("utf-8")("replace"))
         if text := decoder.decode(data):
+            self.said = self.said or []
             self.said.append(f"{_RED}{text}{_NORMAL}" if stderr else text)
 
 
@@ -114,15 +132,16 @@ class ClassicProgress:
         """Take in all steps from the first FROM on."""
         wanted = {vertex.digest for vertex in needed}
         owned: set[str] = set()
+        known = {_NONE: _NONE}  # most steps wait for the same as the one before
         for number, shown in enumerate(steps, 1):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            step = _Step(shown)
+            own = frozenset(shown.vertices) - owned if shown.vertices else _NONE
+            owned |= own
+            there = own | {shown.result.digest} if shown.result else own
+            waits_for = there & wanted
+            step = _Step(shown, own, known.setdefault(waits_for, waits_for))
             self._steps.append(step)
-            result = {shown.result.digest} if shown.result else set()
-            step.own = set(shown.vertices) - owned
-            owned |= step.own
-            step.open = (step.own | result) & wanted
             for digest in step.open:
                 self._by_vertex.setdefault(digest, []).append(step)
         self._go_on()
@@ -186,7 +205,7 @@ class ClassicProgress:
         self._outputs[vertex.digest] = outputs
         for step in steps:
             step.cached = step.cached and (cached or vertex.digest not in step.own)
-            step.open.discard(vertex.digest)
+            step.open = step.open - {vertex.digest} or _NONE
         if steps:
             self._go_on()
 
@@ -215,9 +234,9 @@ class ClassicProgress:
             self._write(f" ---> Running in {step.container}\n")
 
     def _speak(self, step: _Step) -> None:
-        for text in step.said:
+        said, step.said = step.said, None
+        for text in said or ():
             self._write(text)
-        step.said = []
 
     def _go_on(self) -> None:
         if not self._told_all.is_set():

@@ -4,7 +4,9 @@ images were made. Kept from one daemon to the next.
 An instruction is known by its id, which tells all that came before it, too.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -14,6 +16,8 @@ from husk.storage.state.store import Change
 
 KIND = "build-step"
 MOST = 5000
+# So many are noted before others have a turn.
+_AT_ONCE = 200
 
 T = TypeVar("T")
 
@@ -56,17 +60,21 @@ class SeenSteps:
         seen = self._seen.get(id)
         return seen.image if seen else ""
 
-    def keep(self, steps: Mapping[str, int], images: Mapping[str, str]) -> None:
-        """All that one build has carried out, with the times, and the images behind some of it."""
+    async def keep(self, steps: Mapping[str, int], images: Mapping[str, str]) -> None:
+        """Keep all that one build has carried out, with the times, and the images behind some of it."""
+        ids = list(dict.fromkeys([*steps, *images]))[-MOST:]
+        for start in range(0, len(ids), _AT_ONCE):
+            self._keep(ids[start : start + _AT_ONCE], steps, images)
+            await asyncio.sleep(0)
+
+    def _keep(self, ids: Sequence[str], steps: Mapping[str, int], images: Mapping[str, str]) -> None:
         last = next(reversed(self._seen.values()), None)
         changed = {}
-        ids = list(dict.fromkeys([*steps, *images]))[-MOST:]
         for number, id in enumerate(ids, last.number + 1 if last else 0):
             self._seen.pop(id, None)
             changed[id] = self._seen[id] = SeenStep(id, number, steps.get(id, 0), images.get(id, ""))
         changes = [Change(KIND, id, msgspec.json.encode(one)) for id, one in changed.items()]
-        while len(self._seen) > MOST:
-            oldest = next(iter(self._seen))
+        for oldest in list(islice(self._seen, max(0, len(self._seen) - MOST))):
             del self._seen[oldest]
             changes.append(Change(KIND, oldest, None))
         if self._state is not None and changes:

@@ -72,7 +72,7 @@ def begin(graph: Graph, state: StageState, stage: int, made: int, base: str, bas
         _place(state.plan.span),
         stage=stage,
         result=state.root,
-        vertices=_vertices(graph, made),
+        vertices=tuple(_vertices(graph, made)),
         base=base,
         base_stage=base_stage,
     )
@@ -103,7 +103,7 @@ def shown(graph: Graph, state: StageState, step: StageStep, stage: int, note: st
         # An argument counts where it is used.
         written=origin.code if keyword in ("ARG", "ONBUILD") else written,
         result=state.root,
-        vertices=vertices,
+        vertices=tuple(vertices),
         note=note,
         from_trigger=step.from_trigger,
         from_context=copies and not step.sources,

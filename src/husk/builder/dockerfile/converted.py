@@ -16,8 +16,11 @@ class UsedArg(Struct, frozen=True):
     span: Span
 
 
-class ShownStep(Struct, frozen=True):
-    """An instruction that is carried out, as a reader of the file knows it, and what it became."""
+class ShownStep(Struct, frozen=True, gc=False):
+    """An instruction that is carried out, as a reader of the file knows it, and what it became.
+
+    There may be thousands: the collector of garbage need not look at them, for they are in no circle.
+    """
 
     code: str
     keyword: str
@@ -25,7 +28,7 @@ class ShownStep(Struct, frozen=True):
     stage: int = 0
     written: str = ""  # what it does: two with the same text behind the same step do the same
     result: Edge | None = None  # the file system behind it
-    vertices: list[str] = []  # those that are there for it
+    vertices: tuple[str, ...] = ()  # those that are there for it
     note: str = ""  # what its user is told
     from_trigger: bool = False
     from_context: bool = False  # it takes files of the build context

@@ -55,7 +55,7 @@ class Told:
     def shown(code, line, result, vertices, **more):
         keyword = code.split()[0]
         place = Location(0, line, line)
-        return ShownStep(code, keyword, place, written=code, result=result, vertices=vertices, **more)
+        return ShownStep(code, keyword, place, written=code, result=result, vertices=tuple(vertices), **more)
 
     def expect(self):
         asyncio.run(self.progress.expect(self.steps, self.vertices))
@@ -238,9 +238,9 @@ async def test_thousands_of_instructions_are_told_in_turns():
         assert not waiting.done()
         before = len(told.said)
         told.later.pop(0)()
-        assert len(told.said) - before < 2000
+        assert len(told.said) - before < 500
         turns += 1
     await tasks.join()
-    assert turns == 10
+    assert turns == 40
     text = "".join(one.stream or "" for one in told.said)
     assert [int(number) for number in re.findall(r"MAINTAINER (\d+)", text)] == list(range(2, 2002))

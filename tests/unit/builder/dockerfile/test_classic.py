@@ -62,7 +62,7 @@ def test_what_steps_are_known_by():
 
 def test_what_another_stage_does_too_is_made_once():
     made = build("FROM busybox\nRUN a\nFROM busybox\nRUN a\n", classic=True)
-    assert made.steps[1].vertices == made.steps[3].vertices == [made.root.digest]
+    assert made.steps[1].vertices == made.steps[3].vertices == (made.root.digest,)
 
 
 def test_a_health_check_in_place_of_another_is_told():

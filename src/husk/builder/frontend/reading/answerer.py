@@ -125,7 +125,8 @@ def _pieces(made: Converted | dict[str, bytes]) -> Iterator[bytes]:
     if isinstance(made, dict):
         yield encode(messages.Answered(made))
         return
-    yield encode(messages.Converted(made.root, made.image, made.warnings, made.steps, made.args, made.scans))
+    yield encode(messages.Converted(made.root, made.image, made.warnings, len(made.steps), made.args, made.scans))
+    yield from messages.encode_steps(made.steps)
     yield from graphs.pieces(made.graph)
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import structs
 
-from husk.builder.dockerfile.converted import Converted
+from husk.builder.dockerfile.converted import Converted, ShownStep
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.options import BaseImage, NamedContext, Options, StageAnswer, StageQuestion
 from husk.builder.frontend.reading import graphs, messages
@@ -97,10 +97,10 @@ class OpenDockerfile:
 
     async def convert(self, options: Options, context: Context, sources: Sources, file: SourceFile) -> Converted:
         """DockerfileError for what cannot be built; `file` is what clients are shown."""
-        graph = Graph([file])
+        rest = _Rest(Graph([file]))
         question = messages.Convert(_sent(options), context, file.name)
-        made = await self._ask(question, messages.Converted, sources, graph)
-        return Converted(graph, made.root, made.image, made.warnings, made.steps, made.args, made.scans)
+        made = await self._ask(question, messages.Converted, sources, rest)
+        return Converted(rest.graph, made.root, made.image, made.warnings, rest.steps, made.args, made.scans)
 
     async def answer(
         self, request: str, options: Options, context: Context, sources: Sources, file: SourceFile
@@ -112,7 +112,7 @@ class OpenDockerfile:
         return (await self._ask(question, messages.Answered, sources)).answer
 
     async def _ask(
-        self, question: messages.Question, kind: type[Kind], sources: Sources | None = None, graph: Graph | None = None
+        self, question: messages.Question, kind: type[Kind], sources: Sources | None = None, rest: "_Rest | None" = None
     ) -> Kind:
         while True:
             answer = None
@@ -122,8 +122,8 @@ class OpenDockerfile:
                         if answer is None:
                             answer = messages.decode_answer(piece)
                             self._weight += len(piece)
-                        elif graph is not None:
-                            self._weight += graphs.add(graph, piece)
+                        elif rest is not None:
+                            self._weight += rest.take(answer, piece)
                         if self._weight > self._most_weight:
                             limit = f"{self._most_weight >> 20} MiB"
                             raise InvalidParameter(f"what is made of it takes more than {limit}")
@@ -142,6 +142,21 @@ class OpenDockerfile:
                     return answer
                 case _:
                     raise SystemFault(NO_ANSWER)
+
+
+class _Rest:
+    """The pieces that come behind the answer to a conversion: steps, then operations."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps: list[ShownStep] = []
+
+    def take(self, answer: messages.Answer, piece: bytes) -> int:
+        """Take a piece, and return about how many bytes it takes."""
+        if isinstance(answer, messages.Converted) and len(self.steps) < answer.steps:
+            self.steps += messages.decode_steps(piece)
+            return len(piece)
+        return graphs.add(self.graph, piece)
 
 
 def _sent(options: Options) -> Options:

@@ -1,5 +1,7 @@
 """The messages between the daemon and the worker that reads Dockerfiles: msgpack of these."""
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 from msgspec import Struct
 
@@ -49,7 +51,7 @@ class Context(Struct, frozen=True):
 
 
 class Convert(Struct, frozen=True, tag="convert"):
-    """Answer: `Asking`, any number of times, then `Converted` with a piece for each operation."""
+    """Answer: `Asking`, any number of times, then `Converted` with pieces of steps, and a piece for each operation."""
 
     options: Options
     context: Context
@@ -105,7 +107,7 @@ class Converted(Struct, frozen=True, tag="converted"):
     root: Edge | None
     image: ImageConfig
     warnings: list[Warning]
-    steps: list[ShownStep]
+    steps: int  # how many come behind it, `STEPS_AT_ONCE` in a piece, before the operations
     args: list[UsedArg]
     scans: dict[str, Edge | None]
 
@@ -139,8 +141,12 @@ class Refused(Struct, frozen=True, tag="refused"):
 
 Answer = Opened | Left | Outlined | SyntaxTold | Asking | Converted | Answered | Wrong | Refused
 
+# A piece is decoded while nobody else has a turn.
+STEPS_AT_ONCE = 200
+
 _encoder = msgspec.msgpack.Encoder()
 _questions: "msgspec.msgpack.Decoder[Question]" = msgspec.msgpack.Decoder(Question)
+_steps: "msgspec.msgpack.Decoder[list[ShownStep]]" = msgspec.msgpack.Decoder(list[ShownStep])
 _answers: "msgspec.msgpack.Decoder[Answer]" = msgspec.msgpack.Decoder(Answer)
 
 
@@ -154,3 +160,12 @@ def decode_question(data: bytes) -> Question:
 
 def decode_answer(data: bytes) -> Answer:
     return _answers.decode(data)
+
+
+def encode_steps(steps: Sequence[ShownStep]) -> Iterator[bytes]:
+    for start in range(0, len(steps), STEPS_AT_ONCE):
+        yield _encoder.encode(steps[start : start + STEPS_AT_ONCE])
+
+
+def decode_steps(piece: bytes) -> list[ShownStep]:
+    return _steps.decode(piece)

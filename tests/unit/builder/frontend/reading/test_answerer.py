@@ -52,7 +52,9 @@ def test_it_asks_for_what_is_not_in_the_file_all_at_once_and_goes_on():
     found = [StageAnswer(BASE), StageAnswer(context=NamedContext(Source("local://given")))]
     first, *rest = talk.pieces(messages.Told(found))
     made: Any = messages.decode_answer(first)
-    assert [step.code for step in made.steps][-1] == "COPY --from=one /b /c"
+    steps, *rest = rest
+    assert [step.code for step in messages.decode_steps(steps)][-1] == "COPY --from=one /b /c"
+    assert made.steps == 4
     assert set(sources(rest)) == {"docker-image://docker.io/library/busybox:1", "local://context", "local://given"}
     assert json.loads(sources(rest)["local://context"]["local.followpaths"]) == ["a"]
     assert sources(rest)["local://context"]["local.session"] == "s"

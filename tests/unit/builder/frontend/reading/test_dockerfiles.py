@@ -8,7 +8,7 @@ import pytest
 
 from husk.builder.dockerfile.errors import DockerfileError, Span
 from husk.builder.dockerfile.options import BaseImage, Options, StageAnswer, StageQuestion
-from husk.builder.frontend.reading import dockerfiles
+from husk.builder.frontend.reading import dockerfiles, messages
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles, look_up
 from husk.builder.frontend.reading.messages import Context
 from husk.builder.graph.graph import SourceFile
@@ -109,3 +109,13 @@ async def test_thousands_of_images_are_looked_up_in_turns():
     found = await look_up(sources, wanted)
     assert [one.image.reference for one in found if one.image] == [one.image for one in wanted]
     assert sources.most == dockerfiles.AT_ONCE
+
+
+async def test_thousands_of_steps_come_in_pieces():
+    count = 2 * messages.STEPS_AT_ONCE + 1
+    text = b"FROM scratch\n" + b"".join(b"LABEL a%d=b\n" % number for number in range(count))
+    async with Dockerfiles(Here()).open(text) as file:
+        made = await file.convert(Options(classic=True), CONTEXT, SOURCES, FILE)
+    assert [step.code for step in made.steps] == ["FROM scratch", *(f"LABEL a{n}=b" for n in range(count))]
+    sizes = [len(messages.decode_steps(piece)) for piece in messages.encode_steps(made.steps)]
+    assert sizes == [messages.STEPS_AT_ONCE] * 2 + [2]

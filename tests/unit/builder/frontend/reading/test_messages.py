@@ -16,7 +16,7 @@ def test_both_ways():
         messages.Told([StageAnswer(error="x"), StageAnswer()]),
     ):
         assert messages.decode_question(messages.encode(question)) == question
-    converted = messages.Converted(None, ImageConfig(os_version="1", author="a"), [], [], [], {"a": None})
+    converted = messages.Converted(None, ImageConfig(os_version="1", author="a"), [], 0, [], {"a": None})
     for answer in (converted, messages.Wrong("x", Span(1, 2)), messages.Answered({"a": b"\0"})):
         assert messages.decode_answer(messages.encode(answer)) == answer
 
