@@ -1,17 +1,20 @@
-"""Answers of a daemon while it builds what is hostile: how long a `_ping` takes at most, and what of memory stays.
+"""Answers of a daemon while it builds what is hostile: how long a `_ping` takes, and what of memory stays.
 
     sudo .venv/bin/python -m bench.hostile_builds [--engines husk,dockerd-new] [--doors classic,BuildKit]
 
 Each input is built once by each door: Dockerfiles of a few bytes that ask for much, long ones, a context of many files,
 and a plain build beside them. Meanwhile another process asks `_ping` every five milliseconds on one connection. A
 build may fail, and most are to. "Nothing at all" are pings without a build: what they tell is what the machine does.
-Memory (PSS) is that of all processes of the engine before the first build, and half a minute after the last.
+Memory (PSS) is that of all processes of the engine before the first build, and half a minute after the last; beside
+it that of the daemon's own process, also after the first build of each door. That is a plain one: what it has more
+then is the code that builds. Then the images that were built are removed, and memory is told once more.
 """
 
 import contextlib
 import io
 import multiprocessing
 import os
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -31,6 +34,8 @@ _REST = 35
 _LONGEST_BUILD = 120
 # As many instructions as a Dockerfile may have, about.
 MANY = 9_900
+# The first one, a build as any other.
+PLAIN = "five steps"
 
 
 def inputs(scale: int) -> dict[str, tuple[str, int]]:
@@ -40,7 +45,7 @@ def inputs(scale: int) -> dict[str, tuple[str, int]]:
     long = "a" * 2500
     names = " ".join(f"a{number}" for number in range(20 * many))
     return {
-        "five steps": (STEPS, 0),
+        PLAIN: (STEPS, 0),
         "ranges of ports": ("FROM busybox\n" + "EXPOSE 1-65535\n" * 100, 0),
         "a variable that doubles": (f"FROM busybox\nENV B=xxxxxxxxxx\n{doubling}", 0),
         "two long names": (f"FROM busybox AS {long}\nFROM busybox AS {long}b\nCOPY --from={long}c / /\n", 0),
@@ -57,9 +62,12 @@ def inputs(scale: int) -> dict[str, tuple[str, int]]:
 
 
 def ask(socket: Path, told: Connection) -> None:
-    """Ask until something is said at the other end, and then tell all times in milliseconds."""
-    connection, taken = UnixConnection(socket), []
-    while not told.poll(_PAUSE):
+    """Say that it begins, ask until something is said at the other end, and then tell all times in milliseconds."""
+    connection = UnixConnection(socket)
+    taken: list[float] = []
+    connection.call("GET", "/_ping")
+    told.send(None)
+    while not taken or not told.poll(_PAUSE):
         begin = time.perf_counter()
         connection.call("GET", "/_ping")
         taken.append((time.perf_counter() - begin) * 1e3)
@@ -77,7 +85,7 @@ class Pings:
         self._ours, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.get_context("spawn").Process(target=ask, args=(self._socket, theirs))
         self._process.start()
-        time.sleep(0.5)  # it has begun
+        self._ours.recv()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,6 +119,18 @@ def build(engine: Engine, door: Door, top: Path) -> None:
             subprocess.run(command, env=door.environment, capture_output=True, timeout=_LONGEST_BUILD, check=False)
 
 
+def own_memory(engine: Engine) -> float:
+    """MiB (PSS) of the daemon's own process."""
+    rollup = Path(f"/proc/{engine.process.pid}/smaps_rollup").read_text()
+    return int(rollup.partition("\nPss:")[2].split()[0]) / 1024
+
+
+def remove_images(engine: Engine) -> None:
+    """Remove what the builds have left: images without a name, and the cache."""
+    for path in ("/v1.40/images/prune", "/v1.40/build/prune?all=1"):
+        engine.connection().call("POST", path)
+
+
 def main() -> None:
     sheet = Sheet("hostile_builds", __doc__, engines="husk,dockerd-new")
     sheet.option("scale", 1, quick=20, about="so many times fewer lines and files")
@@ -118,9 +138,11 @@ def main() -> None:
     options = sheet.read()
     for name in sheet.wanted:
         with sheet.running(name) as [engine]:
-            before = engine.pss()
+            sheet.add(name, "memory", "MiB", [engine.pss()], of="before")
+            sheet.add(name, "memory of the daemon's process", "MiB", [own_memory(engine)], of="before")
             with Pings(engine) as pings:
                 time.sleep(5)
+            sheet.add(name, "median _ping", "ms", [statistics.median(pings.taken)], of="nothing at all")
             sheet.add(name, "longest _ping", "ms", [max(pings.taken)], of="nothing at all")
             for kind in options.doors.split(","):
                 door = Door(engine, "" if kind == "classic" else BUILDX)
@@ -129,14 +151,21 @@ def main() -> None:
                         begin = time.perf_counter()
                         build(engine, door, top)
                         taken = time.perf_counter() - begin
-                    longest = max(pings.taken)
+                    longest, median = max(pings.taken), statistics.median(pings.taken)
                     late = sum(one > 20 for one in pings.taken)
-                    sheet.say(f"{name}, {kind}, {what}: {taken:.1f} s, longest {longest:.1f} ms, {late} over 20 ms")
+                    told = f"median {median:.2f} ms, longest {longest:.1f} ms, {late} of {len(pings.taken)} over 20 ms"
+                    sheet.say(f"{name}, {kind}, {what}: {taken:.1f} s, {told}")
+                    sheet.add(name, f"median _ping, {kind}", "ms", [median], of=what)
                     sheet.add(name, f"longest _ping, {kind}", "ms", [longest], of=what)
+                    if what == PLAIN:
+                        of = f"after {PLAIN}, {kind}"
+                        sheet.add(name, "memory of the daemon's process", "MiB", [own_memory(engine)], of=of)
                 door.close()
             time.sleep(_REST)
-            sheet.add(name, "memory before", "MiB", [before])
-            sheet.add(name, "memory half a minute after", "MiB", [engine.pss()])
+            for of in ("half a minute after", "when the images are gone"):
+                sheet.add(name, "memory", "MiB", [engine.pss()], of=of)
+                sheet.add(name, "memory of the daemon's process", "MiB", [own_memory(engine)], of=of)
+                remove_images(engine)
     sheet.finish()
 
 
