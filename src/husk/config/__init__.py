@@ -104,6 +104,20 @@ class CacheRule(msgspec.Struct, frozen=True):
     all: bool = False  # also what images share, and what frontends have made
 
 
+# Microseconds: a quota of processors is for each of these.
+CPU_PERIOD = 100_000
+
+
+class StepCeiling(msgspec.Struct, frozen=True):
+    """The most that each process of a build gets, whatever it asks for; 0 for as much as there is."""
+
+    memory: int = 0  # bytes
+    cpu_quota: int = 0  # microseconds of processors in each tenth of a second
+
+
+NO_CEILING = StepCeiling()
+
+
 class BuilderConfig(msgspec.Struct, frozen=True):
     """The settings of builds, and of what is kept of them; without rules those of dockerd are taken."""
 
@@ -112,6 +126,7 @@ class BuilderConfig(msgspec.Struct, frozen=True):
     rules: tuple[CacheRule, ...] = ()
     insecure: bool = False  # may a step ask for all privileges?
     host_network: bool = True
+    limits: StepCeiling = NO_CEILING
 
 
 class DashboardConfig(msgspec.Struct, frozen=True):

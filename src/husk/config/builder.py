@@ -4,9 +4,13 @@ from typing import Any
 
 import msgspec
 
-from husk.config import BuilderConfig, CacheRule, values
+from husk.config import CPU_PERIOD, BuilderConfig, CacheRule, StepCeiling, values
 from husk.config.settings import in_case
 from husk.errors import InvalidParameter
+
+# As `docker run` has it, and what the kernel takes.
+_LEAST_MEMORY = 6 << 20
+_LEAST_CPUS, _MOST_CPUS = 0.01, 10_000
 
 
 class _Policy(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -32,9 +36,15 @@ class _Entitlements(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
     security_insecure: bool | None = None
 
 
+class _Limits(msgspec.Struct, forbid_unknown_fields=True):
+    memory: str | int = ""
+    cpus: float = 0.0
+
+
 class _Builder(msgspec.Struct, forbid_unknown_fields=True):
     gc: _Collection = msgspec.field(default_factory=_Collection)
     entitlements: _Entitlements = msgspec.field(default_factory=_Entitlements)
+    limits: _Limits = msgspec.field(default_factory=_Limits)
     history: dict[str, Any] = {}
 
 
@@ -52,19 +62,31 @@ def builder(document: dict[str, Any] | None) -> BuilderConfig:
         rules=tuple(_rule(policy) for policy in collection.policy),
         insecure=bool(read.entitlements.security_insecure),
         host_network=read.entitlements.network_host is not False,
+        limits=_ceiling(read.limits),
     )
 
 
 def _in_our_case(document: dict[str, Any]) -> dict[str, Any]:
     """The document with all keys as they are written here."""
     found: dict[str, Any] = in_case(document, _Builder, "builder")
-    for key, kind in (("gc", _Collection), ("entitlements", _Entitlements)):
+    for key, kind in (("gc", _Collection), ("entitlements", _Entitlements), ("limits", _Limits)):
         if key in found:
             found[key] = in_case(found[key], kind, f"builder.{key}")
     collection = found.get("gc")
     if isinstance(collection, dict) and isinstance(policies := collection.get("policy"), list):
         collection["policy"] = [in_case(policy, _Policy, "builder.gc.policy") for policy in policies]
     return found
+
+
+def _ceiling(limits: _Limits) -> StepCeiling:
+    memory = values.size("builder.limits.memory", limits.memory) if limits.memory else 0
+    if limits.memory and memory < _LEAST_MEMORY:
+        raise InvalidParameter(
+            f"invalid builder.limits.memory {limits.memory!r}: a process needs {_LEAST_MEMORY >> 20} MiB"
+        )
+    if limits.cpus and not _LEAST_CPUS <= limits.cpus <= _MOST_CPUS:
+        raise InvalidParameter(f"invalid builder.limits.cpus {limits.cpus:g}: expected {_LEAST_CPUS:g} to {_MOST_CPUS}")
+    return StepCeiling(memory, round(limits.cpus * CPU_PERIOD))
 
 
 def _rule(policy: _Policy) -> CacheRule:

@@ -220,7 +220,7 @@ _STORAGE = (
         "",
         "builder",
         KeyKind.NONE,
-        "How much of the cache of builds stays (gc), and what steps may ask for (entitlements).",
+        "How much of the cache of builds stays (gc), what steps may ask for (entitlements) and get (limits).",
     ),
     _same("containerd", KeyKind.TEXT, "Accepted.", means="Husk runs containers with conmon and needs no containerd"),
     _same(

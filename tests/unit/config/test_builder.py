@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.config import BuilderConfig, CacheRule
+from husk.config import BuilderConfig, CacheRule, StepCeiling
 from husk.config.builder import builder
 from husk.errors import InvalidParameter
 
@@ -57,3 +57,14 @@ def test_keys_match_in_any_case():
 def test_what_is_wrong_is_refused(document):
     with pytest.raises(InvalidParameter):
         builder(document)
+
+
+def test_the_most_that_a_step_gets():
+    assert builder({"limits": {"memory": "2g", "cpus": 1.5}}).limits == StepCeiling(2 << 30, 150_000)
+    assert builder({"Limits": {"CPUs": 1}}).limits == StepCeiling(0, 100_000)
+
+
+@pytest.mark.parametrize("limits", [{"memory": "5m"}, {"memory": "much"}, {"cpus": -1}, {"cpus": 1e9}, {"cpu": 1}])
+def test_limits_that_are_none(limits):
+    with pytest.raises(InvalidParameter):
+        builder({"limits": limits})

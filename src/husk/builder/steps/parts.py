@@ -42,6 +42,7 @@ async def open_steps(
         host=around.host,
         defaults=around.config.containers,
         entitlements=_entitlements(around.config),
+        limits=around.config.builder.limits,
         remains=remains,
     )
     stack.push_async_callback(steps.close)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from husk.builder.graph.operations import Exec, ProcessSpec
-from husk.config import ContainerDefaults
+from husk.builder.graph.operations import Exec, ProcessSpec, StepLimits
+from husk.config import CPU_PERIOD, NO_CEILING, ContainerDefaults, StepCeiling
 from husk.engine.containers.config import spec as containers
 from husk.engine.containers.config.merge import complete_host_config
 from husk.engine.containers.config.network_files import hosts, resolv_conf_of
@@ -40,7 +40,9 @@ def check(body: Exec, exit_code: int) -> None:
         raise StepFailed(body.process.args, exit_code)
 
 
-def record_of(step_id: str, body: Exec, host: EngineHost, defaults: ContainerDefaults) -> Container:
+def record_of(
+    step_id: str, body: Exec, host: EngineHost, defaults: ContainerDefaults, most: StepCeiling = NO_CEILING
+) -> Container:
     """A container that is in no store. It has no name: that is how others know not to show it."""
     process = body.process
     if not process.args:
@@ -57,14 +59,14 @@ def record_of(step_id: str, body: Exec, host: EngineHost, defaults: ContainerDef
             env=list(process.env),
             working_dir=process.cwd or "/",
         ),
-        host_config=complete_host_config(_host_config(body), host, daemon=defaults),
+        host_config=complete_host_config(_host_config(body, most), host, daemon=defaults),
         path=process.args[0],
         args=process.args[1:],
     )
 
 
-def _host_config(body: Exec) -> HostConfig:
-    process, limits = body.process, body.process.limits
+def _host_config(body: Exec, most: StepCeiling) -> HostConfig:
+    process, limits = body.process, _below(body.process.limits, most)
     network = _NETWORKS[body.network]
     return HostConfig(
         network_mode=limits.network or network if network == "bridge" else network,
@@ -85,6 +87,19 @@ def _host_config(body: Exec) -> HostConfig:
         cpuset_cpus=limits.cpuset_cpus,
         cpuset_mems=limits.cpuset_mems,
     )
+
+
+def _below(limits: StepLimits, most: StepCeiling) -> StepLimits:
+    """Return the limits that a step asks for, none of them above those of the daemon's settings."""
+    if most.memory:
+        swap = limits.memory_swap
+        both = 2 * most.memory if swap < 0 else min(swap, 2 * most.memory)
+        limits = replace(limits, memory=min(limits.memory or most.memory, most.memory), memory_swap=both)
+    if most.cpu_quota:
+        asked = limits.cpu_quota * CPU_PERIOD // (limits.cpu_period or CPU_PERIOD)
+        if not 0 < asked <= most.cpu_quota:
+            limits = replace(limits, cpu_period=CPU_PERIOD, cpu_quota=most.cpu_quota)
+    return limits
 
 
 def spec_of(

@@ -27,7 +27,7 @@ from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Mounts, Prepared
 from husk.builder.steps.remains import Remains
 from husk.builder.steps.spares import Spares
-from husk.config import ContainerDefaults
+from husk.config import NO_CEILING, ContainerDefaults, StepCeiling
 from husk.engine.containers.config.spec import Extras, block_paths, seccomp_profile
 from husk.engine.containers.start import wanted_devices
 from husk.engine.host import EngineHost
@@ -69,12 +69,13 @@ class Steps:
         host: EngineHost,
         defaults: ContainerDefaults,
         entitlements: Collection[str] = ("network.host",),
+        limits: StepCeiling = NO_CEILING,
         remains: Remains | None = None,
         most_removed: int = _MOST_REMOVED,
     ) -> None:
         """`files` makes the files of a step by its id. `entitlements` are what steps of any build may ask for, by
-        BuildKit's names; those of one build, if its user allows it. `remains` are what failed steps have left.
-        Of `most_removed` steps at most files are still being removed."""
+        BuildKit's names; those of one build, if its user allows it. `limits` are the most that each of them gets,
+        `remains` what failed steps have left. Of `most_removed` steps at most files are still being removed."""
         self._most_removed = most_removed
         self._paths = paths
         self._files = files
@@ -85,6 +86,7 @@ class Steps:
         self._host = host
         self._defaults = defaults
         self._entitlements = entitlements
+        self._limits = limits
         self._remains = remains
         self._filters = CompiledFilters()
         self._spares = Spares(foreground, paths.bundle)
@@ -120,7 +122,7 @@ class Steps:
         self._check_entitled(body, watcher)
         platforms.check(platform, self._host.machine, registered)
         self._foreground.expect()
-        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
+        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults, self._limits)
         made: list[str] = []
         try:
             return await self._run_prepared(record, body, inputs, watcher, layered, followed, made)
@@ -193,7 +195,7 @@ class Steps:
 
     def record_of(self, body: Exec, *, tty: bool) -> Container:
         """A container for the first of the processes of a file system that is held."""
-        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults)
+        record = plan.record_of(secrets.token_hex(32), body, self._host, self._defaults, self._limits)
         return replace(record, config=replace(record.config, tty=tty))
 
     async def talk(

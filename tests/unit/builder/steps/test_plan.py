@@ -6,7 +6,7 @@ import pytest
 
 from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec, StepLimits, StepUlimit
 from husk.builder.steps import plan
-from husk.config import ContainerDefaults
+from husk.config import ContainerDefaults, StepCeiling
 from husk.engine.containers.config.spec import DEFAULT_PATH, Extras
 from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter
@@ -61,6 +61,26 @@ def test_limits_and_rights() -> None:
     assert spec.seccomp is not None
     assert "/proc/kcore" in (spec.masked_paths or ())
     assert set(spec.capabilities) <= set(capabilities.DEFAULT)
+
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "memory", "both", "quota"),
+    [
+        (StepLimits(), 64, 128, 50_000),
+        (StepLimits(memory=32 * MEBIBYTE, cpu_period=1000, cpu_quota=100), 32, 64, 100),
+        (StepLimits(memory=65 * MEBIBYTE, memory_swap=-1, cpu_period=1000, cpu_quota=501), 64, 128, 50_000),
+        (StepLimits(memory=65 * MEBIBYTE, memory_swap=66 * MEBIBYTE, cpu_quota=-1), 64, 66, 50_000),
+        (StepLimits(memory=32 * MEBIBYTE, memory_swap=900 * MEBIBYTE, cpu_quota=2000), 32, 128, 2000),
+    ],
+)
+def test_no_step_gets_more_than_the_settings_say(asked: StepLimits, memory: int, both: int, quota: int) -> None:
+    most = StepCeiling(memory=64 * MEBIBYTE, cpu_quota=50_000)
+    found = plan.record_of("id", step(limits=asked), HOST, ContainerDefaults(), most).host_config
+    assert (found.memory // MEBIBYTE, found.memory_swap // MEBIBYTE, found.cpu_quota) == (memory, both, quota)
+    assert found.cpu_period == (asked.cpu_period if quota == asked.cpu_quota else 100_000)
 
 
 def test_an_insecure_step_has_no_filter() -> None:
