@@ -4,8 +4,10 @@
 
 What counts is processor time of the loop's thread, not the time of day: on a busy host a callback of a millisecond may
 last a second, and that is nobody's fault. A thread looks at that clock every few milliseconds, and at the stack if
-it moves. A callback is told from the next by the outermost frame of its stack, and by a beat that the loop is asked
-for: when that has come, others have had their turn.
+it moves. A callback is told from the next by the outermost frame of its stack, and by beats that the loop is asked
+for while it computes: when one has come, others have had their turn. A look may come late, for each call of the system
+gives the interpreter away and waits for it once more: what ran since the last beat can be one callback, what ran since
+the last look need not.
 """
 
 import asyncio
@@ -24,6 +26,8 @@ log = logging.getLogger(__name__)
 LIMIT = 0.1
 # Seconds between two looks: what takes longer than the limit and two of them is surely seen.
 _LOOK = 0.015
+# Seconds between two beats, and how many come after each look at a loop that computes.
+_BEAT, _BEATS = 0.01, 100
 # A callback that goes on for this long is told of before it has ended.
 _LONG = 10 * LIMIT
 # How many frames of a stack are told.
@@ -72,17 +76,27 @@ class Looks:
         if self._root is not None:
             self._end(self._before)
 
-    def running(self, now: float, root: object | None, turn: int, where: Callable[[], str], blind: float = 0.0) -> None:
-        """`root` stands for the callback that runs now, None between two; `turn` changes when others have run.
+    def running(
+        self,
+        now: float,
+        root: object | None,
+        turn: int,
+        where: Callable[[], str],
+        blind: float = 0.0,
+        beaten: float = 0.0,
+    ) -> None:
+        """`root` stands for the callback that runs now, None between two; `turn` changes when others have run, which
+        was last at `beaten`.
 
         `blind` is how long the one who looks wanted to look and got no processor for it.
         """
         if root is None or root is not self._root or turn != self._turn:
             self._end(self._before)
-            # Python's threads take turns of milliseconds. What ran for so long between two looks is one piece of work
-            # that let no other thread run, and it has only just ended.
-            alone = now - self._before - blind >= LIMIT
-            self._root, self._turn, self._since = root, turn, self._before if alone else now
+            # Python's threads take turns of milliseconds. What ran for so long without a look or a beat is one piece of
+            # work that let no other thread run, and it has only just ended.
+            begun = max(self._before, beaten)
+            alone = now - begun - blind >= LIMIT
+            self._root, self._turn, self._since = root, turn, begun if alone else now
         self._before = now
         if root is None:
             return
@@ -106,8 +120,10 @@ class _Watch:
         self._tell = tell
         self._thread = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._thread)
-        self._asked = 0
+        self._beats = 0  # how many are still to come
+        self._beating = False
         self._turn = 0
+        self._beaten = 0.0
         # Frames below each callback; not known before the first one.
         self._below = -1
         self._ask()
@@ -128,15 +144,18 @@ class _Watch:
         stack = _stack(sys._current_frames()[self._thread])
         stack = stack[: max(0, len(stack) - self._below)]
         root = stack[-1] if stack else None
-        if root is not None and self._asked == self._turn:
+        if root is not None:
             self._ask()
-        looks.running(now, root, self._turn, lambda: _told(stack), blind)
+        looks.running(now, root, self._turn, lambda: _told(stack), blind, self._beaten)
 
     def _now(self) -> float:
         return time.clock_gettime(self._clock)
 
     def _ask(self) -> None:
-        self._asked += 1
+        self._beats = _BEATS
+        if self._beating:
+            return
+        self._beating = True
         try:
             self._loop.call_soon_threadsafe(self._beat)
         except RuntimeError:  # the loop is closed
@@ -145,6 +164,11 @@ class _Watch:
     def _beat(self) -> None:
         """In the loop, when what it did is done."""
         self._turn += 1
+        self._beaten = time.thread_time()
+        self._beating = self._beats > 0
+        if self._beating:
+            self._beats -= 1
+            self._loop.call_later(_BEAT, self._beat)
         if self._below < 0:
             self._below = len(_stack(sys._getframe())) - 1
 

@@ -75,6 +75,24 @@ def test_many_short_callbacks_are_nobodys_fault(runner):
     assert heard.stalls == []
 
 
+def test_what_looks_late_accuses_nobody(runner):
+    """Others may have the interpreter whenever the watch wants it."""
+    heard = Heard()
+
+    def late() -> float:
+        time.sleep(3 * stalls.LIMIT)
+        return 0.0
+
+    async def main():
+        with stalls.watched(asyncio.get_running_loop(), heard, late):
+            for _ in range(250):
+                compute(0.004)
+                await asyncio.sleep(0)
+
+    runner.run(main())
+    assert heard.stalls == []
+
+
 def test_a_thread_that_holds_the_interpreter_is_seen_when_it_has_ended(runner):
     heard = Heard()
 
