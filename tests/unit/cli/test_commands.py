@@ -84,7 +84,7 @@ def test_what_help_says_of_a_command_is_what_it_says_of_itself():
 
 def test_a_fault_of_ours_says_nothing_that_a_terminal_obeys():
     fault = "raise ValueError('an engine said \\x1b]0;title\\x07')"
-    code = f"import husk.cli\ndef fail(): {fault}\nhusk.cli._ask_click = fail\nhusk.cli.main()"
+    code = f"import husk.cli\ndef fail(*_, **__): {fault}\nhusk.cli._ask_click = fail\nhusk.cli.main()"
     done = subprocess.run([sys.executable, "-c", code, "ps"], capture_output=True, check=False)
     assert done.returncode == 1 and b"Traceback" in done.stderr
     assert done.stderr.endswith(b"ValueError: an engine said \\x1b]0;title\\x07\n")

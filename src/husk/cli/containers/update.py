@@ -13,6 +13,7 @@ from husk.cli.kit.place import HostChoice
 from husk.cli.kit.writing import complain
 from husk.client.client import Client
 from husk.errors import InvalidParameter
+from husk.text.digits import read_number
 
 _NANO = 1_000_000_000
 _SIZES = {"memory": "Memory", "memory_reservation": "MemoryReservation", "memory_swap": "MemorySwap"}
@@ -71,7 +72,7 @@ def limits_of(flags: Mapping[str, Any]) -> dict[str, Any]:
         found["NanoCpus"] = round(cpus_of(flags["cpus"]) * _NANO)
     if flags["restart"]:
         name, colon, times = flags["restart"].partition(":")
-        if colon and not times.isdecimal():
+        if (most := read_number(times or "0")) is None or (colon and not times):
             raise InvalidParameter("invalid restart policy format: maximum retry count must be an integer")
-        found["RestartPolicy"] = {"Name": name, **({"MaximumRetryCount": int(times)} if colon else {})}
+        found["RestartPolicy"] = {"Name": name, **({"MaximumRetryCount": most} if colon else {})}
     return found
