@@ -12,7 +12,8 @@ _SOURCE = Path(husk.__file__).parent
 # Bytes and what we wrote know the ten digits alone; Go's `$1` takes the digits of every script.
 _OTHERS = {
     "api/http/parser.py", "api/routes/__init__.py", "builder/dockerfile/words.py", "client/tars.py",
-    "engine/containers/index.py", "kernel/brief_usage.py", "rpc/grpc/status.py", "runtime/host_files.py", "storage/tar/pax.py", "storage/tar/sparse.py",
+    "engine/containers/index.py", "kernel/brief_usage.py", "rpc/grpc/status.py", "runtime/host_files.py",
+    "storage/tar/pax.py", "storage/tar/sparse.py",
 }  # fmt: skip
 
 
