@@ -151,7 +151,7 @@ def sync() -> None:
 
 def diffs() -> None:
     """A worker packs the little that a step has changed, too."""
-    from husk.builder.store.small_diffs import SmallDiffs
+    from husk.builder.store.diff_packing import SmallDiffs
 
     exchange(SmallDiffs, "pack", nothing_later)
 

@@ -13,13 +13,7 @@ from typing import Self, cast
 
 from husk.errors import Unavailable
 from husk.rpc.grpc.connection import GrpcConnection
-from husk.rpc.grpc.status import (
-    DEADLINE_EXCEEDED,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    UNAVAILABLE,
-    GrpcError,
-)
+from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, GrpcError
 from husk.swarm.state.etcd.channel import CONNECT, PATIENCE, EtcdChannel
 from husk.swarm.state.etcd.messages import (
     DELETED,

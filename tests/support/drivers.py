@@ -20,13 +20,14 @@ from husk.engine.host import EngineHost
 from husk.engine.model.container import Container, Draft
 from husk.engine.networks.connector import Connected
 from husk.errors import SystemFault, Unavailable
+from husk.kernel.lean_mounts import Bring
 from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import OpenDirectory
 from husk.runtime.assembly.staging import StagedPart
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec.host_facts import HostFacts
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle
+from husk.runtime.supervise.conmon import Apart, Bundle
 from husk.storage.state.store import Change
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Sequence
 
 from husk.kernel import process
-from husk.kernel.process import Completed as Completed
+from husk.kernel.process import Completed
 
 
 class Process:

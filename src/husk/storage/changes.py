@@ -10,9 +10,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from husk.kernel.mount import OPAQUE_XATTR
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.tar.whiteouts import OPAQUE_XATTR, is_whiteout
+from husk.storage.tar.whiteouts import is_whiteout
 
 MODIFIED, ADDED, DELETED = 0, 1, 2
 

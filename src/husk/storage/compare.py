@@ -11,8 +11,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from husk.kernel.mount import OPAQUE_XATTR
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
-from husk.storage.tar.whiteouts import OPAQUE_XATTR, is_overlay_xattr, is_whiteout
+from husk.storage.tar.whiteouts import is_overlay_xattr, is_whiteout
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20

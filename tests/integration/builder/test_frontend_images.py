@@ -10,9 +10,10 @@ import pytest
 from husk.builder.graph import ops
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.llb_write import definition
-from husk.builder.graph.operations import NONE, FileAction, Files, MakeFile, NestedBuild, Operation, Source
+from husk.builder.graph.operations import Files, NestedBuild, Operation, Source
 from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
+from husk.builder.store.file_actions import NONE, FileAction, MakeFile
 from husk.registry.manifest import host_platform
 from husk.rpc.grpc.status import GrpcError
 from tests.support.building import Builds, buildkit_builds, needs_buildx

@@ -10,7 +10,7 @@ from husk.builder.classic.build import ClassicRequest
 from husk.builder.dockerfile.options import Options
 from husk.builder.graph.operations import Source
 from husk.builder.service import Builder
-from husk.builder.solver.solver import Record
+from husk.builder.solver.interfaces import Record
 from husk.builder.solver.source_policy import Resolved, ResolvedFile
 from husk.config import CacheRule
 from husk.errors import InvalidParameter, NotFound

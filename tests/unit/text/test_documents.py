@@ -92,7 +92,7 @@ OTHERWISE = {
     "kernel/keeping.py": "what the daemon tells its own helper",
     "builder/store/stack_lists.py": "lists that are our own",
     "storage/workers/messages.py": "what the daemon and its workers tell each other",
-    "builder/dockerfile/arguments.py": "a command: what is no array of strings is for a shell",
+    "builder/dockerfile/lines.py": "a command: what is no array of strings is for a shell",
     "api/routes/build.py": "a header, which is short; all that Python can raise is a 400",
     "registry/auth.py": "a header, which is short; all that Python can raise is a 400",
     "text/documents.py": "it is here",

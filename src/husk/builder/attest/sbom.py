@@ -16,13 +16,14 @@ from msgspec import Struct
 from husk.builder.attest.wanted import Sbom
 from husk.builder.dockerfile.options import BaseImage
 from husk.builder.graph.graph import Definition, Graph
-from husk.builder.graph.operations import NONE, Exec, ExecMount, Operation, ProcessSpec, Source, TmpfsMount
+from husk.builder.graph.operations import Exec, ExecMount, Operation, ProcessSpec, Source, TmpfsMount
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Predicate
 from husk.builder.solver.asking import Asker, ShownWork
 from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.refs import Ref
 from husk.builder.sources import given
+from husk.builder.store.file_actions import NONE
 from husk.engine.model.container_config import ContainerConfig
 from husk.errors import HuskError, InvalidParameter
 from husk.registry.manifest import Platform, host_platform

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph import stacks
-from husk.builder.solver.solver import Record
+from husk.builder.solver.interfaces import Record
 from husk.engine.images.store import Pins
 from husk.engine.model.build import RECORD
 from husk.engine.model.clock import now_ns

@@ -25,7 +25,7 @@ from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.frontend.reading.messages import Context, Outlined
 from husk.builder.graph import stacks
 from husk.builder.graph.graph import SourceFile
-from husk.builder.graph.operations import NONE, Edge, FileAction, Remove
+from husk.builder.graph.operations import Edge
 from husk.builder.graph.progress import Both
 from husk.builder.graph.progress import Progress as WatchesBuild
 from husk.builder.solver import entitlements
@@ -33,6 +33,7 @@ from husk.builder.solver.solver import Solver
 from husk.builder.sources import given
 from husk.builder.sources.images import CredentialsFor, ImageSource
 from husk.builder.steps.plan import StepFailed
+from husk.builder.store.file_actions import NONE, FileAction, Remove
 from husk.engine.model.clock import now_ns, shortest_rfc3339
 from husk.engine.model.image import HistoryEntry, Image, ImageConfig, Progress
 from husk.errors import CommandFailed, HuskError, InvalidParameter

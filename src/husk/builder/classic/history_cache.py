@@ -12,11 +12,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from husk.builder.graph import stacks
-from husk.builder.graph.cache_keys import Selection
 from husk.builder.graph.graph import Graph, Vertex
-from husk.builder.graph.operations import NONE, Copy, Edge, Exec, Files, Merge, Source
+from husk.builder.graph.operations import Edge, Exec, Files, Merge, Source
 from husk.builder.solver.execution import described
 from husk.builder.solver.interfaces import Record, Watcher
+from husk.builder.store.file_actions import NONE, Copy, Selection
 from husk.engine.images.make import chain_ids
 from husk.engine.model.image import HistoryEntry, ImageConfig
 from husk.text.patterns import pattern

@@ -2,9 +2,10 @@
 
     text ── lines.split ──▶ lines ── parse.parse ──▶ Dockerfile(stages, global arguments)
                               │                         │
-                     heredocs.py, words.py      instructions.py, flags.py, run_mounts.py
+                          words.py              instructions.py, run_mounts.py
 
-- `lines` knows what a line is: comments, continuations, parser directives (`directives`) and heredocs (`heredocs`).
+- `lines` knows what a line is: comments, continuations, parser directives (`directives`), flags and heredocs; and the
+  forms of arguments.
 - `words` splits, quotes and expands variables, as a shell would, with patterns (`patterns`) for `${name#pattern}`.
 - `parse` makes one typed instruction out of each line; `instructions` has their types.
 

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from husk.builder.dockerfile import directives
 from husk.builder.dockerfile import instructions as types
-from husk.builder.dockerfile.arguments import Pair
-from husk.builder.dockerfile.errors import DockerfileError, Span, shortened, suggestion
+from husk.builder.dockerfile.errors import DockerfileError, shortened, suggestion
+from husk.builder.dockerfile.lines import Pair
 from husk.builder.dockerfile.parse import Dockerfile
-from husk.builder.dockerfile.rules import EXPERIMENTAL, Warning
+from husk.builder.dockerfile.rules import EXPERIMENTAL, Span, Warning
 from husk.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, with_global_args
 from husk.builder.dockerfile.words import WordRules, expand
 from husk.errors import HuskError, InvalidParameter

@@ -4,9 +4,10 @@ from msgspec import Struct
 
 from husk.builder.dockerfile import instructions as types
 from husk.builder.dockerfile.converted import ShownStep
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.lines import split
 from husk.builder.dockerfile.parse import NO_STAGE, Dockerfile, parse
+from husk.builder.dockerfile.rules import Span
 from husk.builder.dockerfile.stages import StageStep
 from husk.builder.dockerfile.state import StageState, prepared_volumes
 from husk.builder.graph.graph import Graph, Location

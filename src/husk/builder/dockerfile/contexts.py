@@ -2,7 +2,8 @@
 
 from husk.builder.dockerfile.options import RemoteContext
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import NONE, Copy, Edge, FileAction, Files, Operation, Source
+from husk.builder.graph.operations import Edge, Files, Operation, Source
+from husk.builder.store.file_actions import NONE, Copy, FileAction
 
 CONTEXT_NAME = "[internal] load build context"
 _UNPACK_NAME = "[internal] unpack build context"

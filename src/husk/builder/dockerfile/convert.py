@@ -29,10 +29,17 @@ from husk.builder.dockerfile.options import (
     StageAnswer,
     StageQuestion,
 )
-from husk.builder.dockerfile.outline import used_args
 from husk.builder.dockerfile.parse import parse, parse_trigger
 from husk.builder.dockerfile.run import RunConverter
-from husk.builder.dockerfile.stages import SCRATCH, StagePlan, StagePlans, StageStep, scans_context, stages_to_scan
+from husk.builder.dockerfile.stages import (
+    SCRATCH,
+    StagePlan,
+    StagePlans,
+    StageStep,
+    scans_context,
+    stages_to_scan,
+    used_args,
+)
 from husk.builder.dockerfile.state import (
     DEFAULT_PATH,
     LARGEST_IMAGE,
@@ -46,16 +53,8 @@ from husk.builder.dockerfile.state import (
 from husk.builder.dockerfile.variables import NOT_IN_ENVIRONMENT, predefined, with_global_args
 from husk.builder.dockerfile.words import WordRules
 from husk.builder.graph.graph import Graph, SourceFile
-from husk.builder.graph.operations import (
-    NONE,
-    Edge,
-    FileAction,
-    Files,
-    MakeDirectory,
-    Operation,
-    Source,
-    has_nul,
-)
+from husk.builder.graph.operations import Edge, Files, Operation, Source, has_nul
+from husk.builder.store.file_actions import NONE, FileAction, MakeDirectory
 from husk.engine.model.image import ImageConfig
 from husk.errors import HuskError
 from husk.registry import reference

@@ -2,8 +2,7 @@
 
 from msgspec import Struct
 
-from husk.builder.dockerfile.errors import Span
-from husk.builder.dockerfile.rules import Warning
+from husk.builder.dockerfile.rules import Span, Warning
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import Edge
 from husk.engine.model.image import ImageConfig

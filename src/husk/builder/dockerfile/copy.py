@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from husk.builder.dockerfile import git_refs
 from husk.builder.dockerfile.errors import DockerfileError
-from husk.builder.dockerfile.heredocs import Heredoc
 from husk.builder.dockerfile.instructions import Add, Copy
+from husk.builder.dockerfile.lines import Heredoc
 from husk.builder.dockerfile.state import StageState, inline_file, locations, shown
 from husk.builder.dockerfile.words import WordRules, expand
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import NONE, Edge, FileAction, Files, Merge, Operation, Owner, Source
-from husk.builder.graph.operations import Copy as CopyFiles
-from husk.builder.store.file_actions import id_of
+from husk.builder.graph.operations import Edge, Files, Merge, Operation, Source
+from husk.builder.store.file_actions import NONE, FileAction, Owner, id_of
+from husk.builder.store.file_actions import Copy as CopyFiles
 from husk.text.urls import split_url
 
 IN_TEXTS = WordRules(quotes=False)  # a quote in a file is a quote

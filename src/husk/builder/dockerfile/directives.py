@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.rules import Span
 from husk.text import documents
 
 KNOWN = ("syntax", "escape", "check")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from husk.builder.dockerfile.rules import Span as Span
-from husk.builder.dockerfile.rules import Warning
+from husk.builder.dockerfile.rules import Span, Warning
 
 _FAR = 3
 # What is told of a text that is longer: people read the beginning.

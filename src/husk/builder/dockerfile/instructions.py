@@ -5,9 +5,8 @@ Texts in which variables are expanded when the instruction is carried out are ma
 
 from msgspec import Struct
 
-from husk.builder.dockerfile.arguments import Pair
-from husk.builder.dockerfile.errors import Span
-from husk.builder.dockerfile.heredocs import Heredoc
+from husk.builder.dockerfile.lines import Heredoc, Pair
+from husk.builder.dockerfile.rules import Span
 from husk.builder.dockerfile.run_mounts import RunMount
 
 

@@ -2,23 +2,85 @@
 
 A line here is what the author sees as one: continuations are joined, heredocs hang on it, and it knows where it came
 from. What its words mean is not known here.
+
+Flags of instructions: `--from=x`, `--link`, `--exclude=a --exclude=b`.
+
+Heredocs: `<<EOT`, `<<-EOT` and `<<"EOT"` in RUN, COPY and ADD, whose text stands in the lines that follow.
+
+The forms that the arguments of instructions have: JSON arrays, argument_words, `name=value` pairs.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from husk.builder.dockerfile import heredocs
-from husk.builder.dockerfile.arguments import BLANKS, json_array
 from husk.builder.dockerfile.directives import Directive, escape_of
 from husk.builder.dockerfile.directives import read as read_directives
-from husk.builder.dockerfile.errors import DockerfileError, Span
-from husk.builder.dockerfile.heredocs import Heredoc
+from husk.builder.dockerfile.errors import DockerfileError, suggestion
+from husk.builder.dockerfile.rules import Span
+from husk.builder.dockerfile.words import WordRules, expand
 
 WITH_HEREDOCS = ("add", "copy", "run")
 BYTE_ORDER_MARK = "\ufeff"
+FLAG, VALUE, LIST = "flag", "value", "list"
+_FORM = re.compile(r"([0-9]{0,9})<<(-?)\s*([^<]*)")
+_LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
+_IN_LINE = WordRules(keep_quotes=True, keep_escapes=True, keep_unset=True)
+_NAME = WordRules(keep_unset=True)
+_QUOTED_NAME = WordRules(keep_unset=True, keep_quotes=True)
+BLANKS = re.compile(r"[\t\v\f\r ]+")
+
+
+class Heredoc(Struct, frozen=True):
+    name: str
+    expand: bool  # False if its name was quoted
+    strip_tabs: bool  # <<-
+    descriptor: int = 0
+    content: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text that the file is to have, without leading tabs where they are stripped."""
+        return _LEADING_TABS.sub("", self.content) if self.strip_tabs else self.content
+
+    def ends_with(self, line: str) -> bool:
+        """Return True if this line is the one that ends the heredoc."""
+        line = line.rstrip("\r\n")
+        return (line.lstrip("\t") if self.strip_tabs else line) == self.name
+
+
+def heredoc_of(word: str) -> Heredoc | None:
+    """The heredoc that a word announces, or None if it is an ordinary word."""
+    found = _FORM.fullmatch(word)
+    if found is None or not found[3]:
+        return None
+    names = expand(found[3], {}, _NAME).words
+    if len(names) != 1:
+        return None
+    (name,) = names
+    quoted = expand(found[3], {}, _QUOTED_NAME).words[0]
+    return Heredoc(
+        name=name,
+        expand=_quotes(name) == _quotes(quoted),
+        strip_tabs=found[2] == "-",
+        descriptor=int(found[1] or 0),
+    )
+
+
+def heredocs_in(line: str) -> list[Heredoc]:
+    try:
+        words = expand(line, {}, _IN_LINE).words
+    except DockerfileError:
+        # A shell may make sense of it.
+        return []
+    return [heredoc for word in words if (heredoc := heredoc_of(word))]
+
+
+def _quotes(word: str) -> int:
+    return word.count("'") + word.count('"')
 
 
 class Line(Struct, frozen=True):
@@ -106,7 +168,7 @@ class _Reader:
 
     def _line(self, statement: str, start: int, comments: list[str]) -> Line:
         keyword, flags, rest = split_statement(statement, self.escape)
-        announced = heredocs.in_line(statement) if _may_have_heredocs(keyword, rest, self.escape) else []
+        announced = heredocs_in(statement) if _may_have_heredocs(keyword, rest, self.escape) else []
         texts = [self._read_heredoc(heredoc, start) for heredoc in announced]
         return Line(keyword, flags, rest, statement, Span(start, self.number), comments, texts)
 
@@ -173,3 +235,137 @@ def _flag(text: str, position: int, escape: str) -> tuple[str, int]:
         else:
             letters.append(letter)
     return "".join(letters), position
+
+
+class Flags:
+    """The flags of one line, read by what its instruction knows."""
+
+    def __init__(self, written: list[str], known: Mapping[str, str]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for word in written:
+            name, value = _read(word, known)
+            if name in self._values and known[name] != LIST:
+                raise DockerfileError(f"duplicate flag specified: --{name}")
+            self._values.setdefault(name, []).append(value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._values)
+
+    def value(self, name: str) -> str:
+        return self._values.get(name, [""])[0]
+
+    def values(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def is_true(self, name: str) -> bool:
+        return self.value(name) == "true"
+
+    def maybe_true(self, name: str) -> bool | None:
+        """Like `is_true`, and None if nothing was said."""
+        return self.is_true(name) if name in self else None
+
+
+def _read(word: str, known: Mapping[str, str]) -> tuple[str, str]:
+    name, equals, value = word.removeprefix("--").partition("=")
+    if name not in known:
+        raise DockerfileError(f"unknown flag: --{name}{suggestion(name, known)}")
+    if known[name] == FLAG:
+        return name, _boolean(name, value, given=bool(equals))
+    if not equals:
+        raise DockerfileError(f"missing a value on flag: --{name}")
+    return name, value
+
+
+def _boolean(name: str, value: str, *, given: bool) -> str:
+    if given and not value:
+        raise DockerfileError(f"missing a value on flag: --{name}")
+    value = value.lower() or "true"
+    if value not in ("true", "false"):
+        raise DockerfileError(f"expecting boolean value for flag --{name}, not: {value}")
+    return value
+
+
+class Pair(Struct, frozen=True):
+    name: str
+    value: str
+    legacy: bool = False  # written as `ENV name value`
+
+
+def json_array(text: str) -> list[str] | None:
+    """The strings of a JSON array; None if it is none, which makes it a text for a shell."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        found: list[object] = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    argument_words = [word for word in found if isinstance(word, str)]
+    if len(argument_words) != len(found):
+        raise DockerfileError("when using JSON array syntax, arrays must be comprised of strings only")
+    return argument_words
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # NaN and Infinity are Python's own
+
+
+def blank_separated(text: str) -> list[str]:
+    return BLANKS.split(text) if text else []
+
+
+def argument_words(text: str, escape: str) -> list[str]:
+    """Words with the quotes and escapes that they were written with: the expansion of variables needs them."""
+    found: list[str] = []
+    letters: list[str] = []
+    quote = ""
+    empty_counts = False
+    position = 0
+    while position < len(text):
+        letter = text[position]
+        position += 1
+        if letter == escape and quote != "'":
+            follower = text[position : position + 1]
+            position += 1
+            # At the very end it is nothing.
+            letters.append(letter + follower if follower else "")
+            continue
+        if not quote and letter.isspace():
+            if letters or empty_counts:
+                found.append("".join(letters))
+            letters, empty_counts = [], False
+            continue
+        if letter == quote:
+            quote = ""
+        elif not quote and letter in "'\"":
+            quote, empty_counts = letter, True
+        letters.append(letter)
+    if "".join(letters) or empty_counts:
+        found.append("".join(letters))
+    return found
+
+
+def pairs(text: str, escape: str, keyword: str) -> list[Pair]:
+    """`name=value ...`, or the old form with one name and the rest of the line."""
+    found = argument_words(text, escape)
+    if not found:
+        raise DockerfileError(f"{keyword} requires at least one argument")
+    if "=" not in found[0]:
+        name, *value = BLANKS.split(text, maxsplit=1)
+        if not value:
+            raise DockerfileError(f"{keyword} must have two arguments", plain=True)
+        return [Pair(name, value[0], legacy=True)]
+    return [_pair(word, keyword) for word in found]
+
+
+def _pair(word: str, keyword: str) -> Pair:
+    name, equals, value = word.partition("=")
+    if not equals:
+        message = f'Syntax error - can\'t find = in "{word}". Must be of the form: name=value'
+        raise DockerfileError(message, plain=True)
+    if not name:
+        raise DockerfileError(f"{keyword} names can not be blank")
+    return Pair(name, value)

@@ -6,13 +6,26 @@ from functools import partial
 
 from msgspec import Struct
 
-from husk.builder.dockerfile import arguments, heredocs, run_mounts
 from husk.builder.dockerfile import instructions as types
+from husk.builder.dockerfile import run_mounts
 from husk.builder.dockerfile.directives import Directive
-from husk.builder.dockerfile.errors import DockerfileError, Span, suggestion
-from husk.builder.dockerfile.flags import FLAG, LIST, VALUE, Flags
+from husk.builder.dockerfile.errors import DockerfileError, suggestion
 from husk.builder.dockerfile.instructions import CommandLine, CopiedFiles, From, Instruction, Origin, Stage
-from husk.builder.dockerfile.lines import Line, split
+from husk.builder.dockerfile.lines import (
+    FLAG,
+    LIST,
+    VALUE,
+    Flags,
+    Heredoc,
+    Line,
+    argument_words,
+    blank_separated,
+    heredoc_of,
+    json_array,
+    pairs,
+    split,
+)
+from husk.builder.dockerfile.rules import Span
 from husk.engine.model.clock import parse_duration
 
 STAGE_NAME = re.compile(r"[a-z][a-z0-9-_.]*")
@@ -91,15 +104,15 @@ def _one_argument(line: Line) -> str:
 
 
 def _command(line: Line) -> CommandLine:
-    words = arguments.json_array(line.rest)
+    words = json_array(line.rest)
     if words is not None:
         return CommandLine(words, for_shell=False)
     return CommandLine([line.rest] if line.rest else [], for_shell=True, heredocs=line.heredocs)
 
 
 def _list(line: Line) -> list[str]:
-    words = arguments.json_array(line.rest)
-    return arguments.blank_separated(line.rest) if words is None else words
+    words = json_array(line.rest)
+    return blank_separated(line.rest) if words is None else words
 
 
 def _description(line: Line, name: str) -> str:
@@ -114,7 +127,7 @@ def _description(line: Line, name: str) -> str:
 
 
 def _from(line: Line, escape: str) -> Instruction:
-    words = arguments.blank_separated(line.rest)
+    words = blank_separated(line.rest)
     if len(words) == 3 and words[1].lower() == "as":
         name = words[2].lower()
         if not STAGE_NAME.fullmatch(name):
@@ -137,7 +150,7 @@ def _from(line: Line, escape: str) -> Instruction:
 
 def _arg(line: Line, escape: str) -> Instruction:
     _flags(line)
-    words = arguments.words(line.rest, escape)
+    words = argument_words(line.rest, escape)
     if not words:
         raise DockerfileError("ARG requires at least one argument")
     found: list[types.Arg] = []
@@ -151,12 +164,12 @@ def _arg(line: Line, escape: str) -> Instruction:
 
 def _env(line: Line, escape: str) -> Instruction:
     _flags(line)
-    return types.Env(_origin(line), pairs=arguments.pairs(line.rest, escape, "ENV"))
+    return types.Env(_origin(line), pairs=pairs(line.rest, escape, "ENV"))
 
 
 def _label(line: Line, escape: str) -> Instruction:
     _flags(line)
-    return types.Label(_origin(line), pairs=arguments.pairs(line.rest, escape, "LABEL"))
+    return types.Label(_origin(line), pairs=pairs(line.rest, escape, "LABEL"))
 
 
 def _maintainer(line: Line, escape: str) -> Instruction:
@@ -171,13 +184,13 @@ def _files(line: Line) -> CopiedFiles:
             f"{keyword} requires at least two arguments, but only one was provided. Destination could not be determined"
         )
     *sources, destination = words
-    if heredocs.parse(destination):
+    if heredoc_of(destination):
         raise DockerfileError(f"{keyword} cannot accept a heredoc as a destination")
     texts = {heredoc.name: heredoc for heredoc in line.heredocs}
     paths: list[str] = []
-    inline: list[heredocs.Heredoc] = []
+    inline: list[Heredoc] = []
     for source in sources:
-        announced = heredocs.parse(source)
+        announced = heredoc_of(source)
         if announced is None:
             paths.append(source)
         elif announced.name in texts:
@@ -251,7 +264,7 @@ def _entrypoint(line: Line, escape: str) -> Instruction:
 
 def _shell(line: Line, escape: str) -> Instruction:
     _flags(line)
-    words = arguments.json_array(line.rest)
+    words = json_array(line.rest)
     if words is None and line.rest:
         raise DockerfileError(f"SHELL requires the arguments to be in JSON form, not: {line.original.strip()}")
     if not words:
@@ -279,7 +292,7 @@ def _volume(line: Line, escape: str) -> Instruction:
 
 def _expose(line: Line, escape: str) -> Instruction:
     _flags(line)
-    ports = sorted(arguments.blank_separated(line.rest))
+    ports = sorted(blank_separated(line.rest))
     if not ports:
         raise DockerfileError("EXPOSE requires at least one argument")
     return types.Expose(_origin(line), ports=ports)
@@ -311,7 +324,7 @@ def _health_test(kind: str, command: str) -> list[str]:
         raise DockerfileError("HEALTHCHECK requires at least one argument")
     if kind.upper() != "CMD":
         raise DockerfileError(f'Unknown type "{kind.upper()}" in HEALTHCHECK (try CMD)')
-    words = arguments.json_array(command)
+    words = json_array(command)
     if words is None:
         words = ["CMD-SHELL", command] if command else []
     elif words:

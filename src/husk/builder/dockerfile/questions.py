@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from husk.builder.dockerfile import outline
+from husk.builder.dockerfile import stages
 from husk.builder.dockerfile.converted import Converted, UsedArg
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.parse import Dockerfile
-from husk.builder.dockerfile.rules import Warning
+from husk.builder.dockerfile.rules import Span, Warning
 from husk.builder.graph import ops
 from husk.builder.graph.graph import SourceFile
 from husk.text.digits import read_number
@@ -75,7 +75,7 @@ def outlined(source: SourceFile, dockerfile: Dockerfile, target: str, result: Co
     stage = next((one.begin for one in dockerfile.stages if one.name and one.name == target.lower()), None)
     number = read_number(target, most=len(dockerfile.stages) - 1)
     stage = stage or dockerfile.stages[-1 if number is None else number].begin
-    secrets, agents = outline.secrets(result.graph), outline.agents(result.graph)
+    secrets, agents = stages.secrets(result.graph), stages.agents(result.graph)
     document = _without_empty(
         name=stage.name,
         description=stage.description,
@@ -201,7 +201,7 @@ def _arg(one: UsedArg) -> dict[str, Any]:
     return _without_empty(name=one.name, description=one.description, value=one.value, location=_location(one.span))
 
 
-def _asked(one: outline.Asked) -> dict[str, Any]:
+def _asked(one: stages.Asked) -> dict[str, Any]:
     return _without_empty(name=one.name, required=one.required, location=_location(Span(one.start, one.end)))
 
 

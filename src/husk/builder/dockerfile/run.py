@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from husk.builder.dockerfile import heredocs, history, run_mounts
+from husk.builder.dockerfile import history, lines, run_mounts
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.instructions import Run
 from husk.builder.dockerfile.options import Options
@@ -14,24 +14,21 @@ from husk.builder.dockerfile.variables import proxies
 from husk.builder.dockerfile.words import WordRules
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.operations import (
-    NONE,
     BindMount,
     CacheMount,
     Edge,
     Exec,
     ExecMount,
-    FileAction,
     Files,
-    MakeDirectory,
     Network,
     Operation,
-    Owner,
     ProcessSpec,
     SecretMount,
     SecretVariable,
     SshMount,
     TmpfsMount,
 )
+from husk.builder.store.file_actions import NONE, FileAction, MakeDirectory, Owner
 
 SCRIPTS = "/dev/pipes"
 SSH_SOCKET = "/run/buildkit/ssh_agent.{}"
@@ -131,7 +128,7 @@ class RunConverter:
         command = self._instruction.command
         (line,) = command.words
         first = command.heredocs[0]
-        if heredocs.parse(line) is None:
+        if lines.heredoc_of(line) is None:
             # The shell knows what to do with them.
             texts = "".join(f"\n{heredoc.content}{heredoc.name}" for heredoc in command.heredocs)
             return [line + texts]

@@ -8,13 +8,15 @@ import msgspec
 from msgspec import Struct, field
 
 from husk.builder.dockerfile.checks import Checks
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.history import COMMENT
 from husk.builder.dockerfile.instructions import Instruction, Origin
+from husk.builder.dockerfile.rules import Span
 from husk.builder.dockerfile.stages import StagePlan
 from husk.builder.dockerfile.words import Expanded, UnexpandedWord, WordRules, expand
 from husk.builder.graph.graph import Graph, Location
-from husk.builder.graph.operations import NONE, Edge, FileAction, Files, MakeDirectory, MakeFile, Operation
+from husk.builder.graph.operations import Edge, Files, Operation
+from husk.builder.store.file_actions import NONE, FileAction, MakeDirectory, MakeFile
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 from husk.registry.manifest import Platform

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.patterns import replaced, without_prefix, without_suffix
+from husk.builder.dockerfile.rules import Span
 
 SPECIAL_PARAMETERS = "@*#?-$!0"  # of a shell; never set in a Dockerfile
 DEEPEST = 50  # ${a:-${b:-...}}

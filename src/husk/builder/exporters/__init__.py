@@ -7,7 +7,7 @@
 
 An image goes out as a `bundle`: for each platform a configuration, a manifest and layers in their final compression;
 statements about them (`Predicate`); and an index, if there is more than one manifest. `options` reads what the client
-says, `parts` tells the platforms of a result apart, `documents` composes manifests, `attestations` those of statements:
+says, `parts` tells the platforms of a result apart, `documents` composes manifests, also those of statements:
 these four are pure.
 
 A plain build for one platform makes no bundle: its layers stay plain tars, which are compressed when they are pushed

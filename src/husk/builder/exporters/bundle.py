@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from husk.builder.exporters import documents
-from husk.builder.exporters.attestations import Attested, attest
-from husk.builder.exporters.documents import ImageDocument
+from husk.builder.exporters.documents import Attested, ImageDocument, attest
 from husk.builder.exporters.layers import Finisher
 from husk.builder.exporters.options import Annotations, ExportOptions
 from husk.builder.exporters.parts import PlatformPart, is_several, parts_aside

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import msgspec
 
-from husk.builder.exporters.attestations import STATEMENT
+from husk.builder.exporters.documents import STATEMENT
 from husk.builder.exporters.parts import PlatformPart
 from husk.builder.graph import stacks
-from husk.builder.graph.operations import NONE, FileAction, MakeFile
 from husk.builder.jobs.results import Predicate
+from husk.builder.store.file_actions import NONE, FileAction, MakeFile
 from husk.errors import InvalidParameter
 
 _MODE = 0o600

@@ -9,20 +9,9 @@ import hashlib
 
 import msgspec
 
-from husk.builder.graph.operations import (
-    NONE,
-    CacheMount,
-    Copy,
-    Exec,
-    Files,
-    Operation,
-    SecretMount,
-    Source,
-    SshMount,
-    StepLimits,
-)
+from husk.builder.graph.operations import CacheMount, Exec, Files, Operation, SecretMount, Source, SshMount, StepLimits
 from husk.builder.graph.schemes import PROOF
-from husk.builder.store.file_actions import Selection as Selection
+from husk.builder.store.file_actions import NONE, Copy, Selection
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 

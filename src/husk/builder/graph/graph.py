@@ -2,6 +2,10 @@
 
 Everything that a graph has was put there by `add`, inputs first: so it has no cycles, and a list of its vertices in the
 order of their addition can be carried out from front to back.
+
+The operations of a build that make layers of its result: those on the way down from it to where it begins.
+
+What else a build makes is copied from, or mounted, and is no layer of an image.
 """
 
 from collections.abc import Iterator
@@ -11,8 +15,9 @@ from typing import NamedTuple, TypedDict, Unpack
 from msgspec import Struct
 
 from husk.builder.graph import schemes
-from husk.builder.graph.operations import Edge, Operation, Source, digest_of
+from husk.builder.graph.operations import Edge, Exec, Files, Merge, Operation, Source, digest_of
 from husk.builder.store.ahead import AheadTar
+from husk.builder.store.file_actions import NONE
 from husk.errors import InvalidParameter
 
 # What one definition or Dockerfile may make: whoever goes through all of it holds everybody else for a moment.
@@ -178,3 +183,34 @@ class Definition(Struct, frozen=True):
 
     graph: Graph
     edge: Edge | None
+
+
+def layered(graph: Graph, result: Edge) -> frozenset[str]:
+    """The digests of their vertices."""
+    found: set[str] = set()
+    waiting = [result]
+    while waiting:
+        edge = waiting.pop()
+        if edge.digest in found:
+            continue
+        found.add(edge.digest)
+        operation = graph[edge.digest].operation
+        waiting += [operation.inputs[number] for number in _below(operation, edge.output)]
+    return frozenset(found)
+
+
+def _below(operation: Operation, output: int) -> Iterator[int]:
+    """The inputs whose layers an output has below its own."""
+    count = len(operation.inputs)
+    match operation.body:
+        case Exec(mounts=mounts):
+            yield from (mount.input for mount in mounts if mount.output == output and 0 <= mount.input < count)
+        case Files(actions=actions):
+            number = next((number for number, one in enumerate(actions) if one.output == output), NONE)
+            while number != NONE:
+                before = actions[number].input
+                if 0 <= before < count:
+                    yield before
+                number = before - count if count <= before < count + number else NONE
+        case Merge():
+            yield from range(count)

@@ -2,22 +2,8 @@
 
 from collections.abc import Sequence
 
-from husk.builder.graph.operations import (
-    NONE,
-    Copy,
-    Diff,
-    Exec,
-    FileAction,
-    Files,
-    MakeDirectory,
-    MakeFile,
-    Merge,
-    NestedBuild,
-    Operation,
-    Remove,
-    Source,
-    Symlink,
-)
+from husk.builder.graph.operations import Diff, Exec, Files, Merge, NestedBuild, Operation, Source
+from husk.builder.store.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Remove, Symlink
 
 CUSTOM_NAME = "llb.customname"
 # Of a name that is made of others: each could be twice as long as those before it.

@@ -14,6 +14,7 @@ from husk.builder.graph import ops, schemes
 from husk.builder.graph.graph import LIMITS, MOST_OPERATIONS, Definition, Graph, GraphLimits, Location, SourceFile
 from husk.builder.graph.llb_names import CUSTOM_NAME, name_of
 from husk.builder.graph.operations import Edge, Operation
+from husk.builder.store import file_actions
 from husk.errors import InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 
@@ -163,7 +164,7 @@ def _body(op: ops.Op, resources: ops.LinuxResources | None) -> ours.Body:
         return ours.Merge()
     if op.diff is not None:
         lower, upper = op.diff.lower, op.diff.upper
-        return ours.Diff(lower.input if lower else ours.NONE, upper.input if upper else ours.NONE)
+        return ours.Diff(lower.input if lower else file_actions.NONE, upper.input if upper else file_actions.NONE)
     if op.build is not None:
         if op.build.definition:
             raise NotImplementedYet("a build within a build by a definition of its own is not implemented by Husk yet")
@@ -280,8 +281,8 @@ def _mount_kind(
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def _file_action(message: ops.FileAction) -> ours.FileAction:
-    return ours.FileAction(
+def _file_action(message: ops.FileAction) -> file_actions.FileAction:
+    return file_actions.FileAction(
         action=_action(message),
         input=message.input,
         second_input=message.secondary_input,
@@ -291,16 +292,20 @@ def _file_action(message: ops.FileAction) -> ours.FileAction:
 
 def _action(
     message: ops.FileAction,
-) -> ours.Copy | ours.MakeFile | ours.MakeDirectory | ours.Symlink | ours.Remove:
+) -> (
+    file_actions.Copy | file_actions.MakeFile | file_actions.MakeDirectory | file_actions.Symlink | file_actions.Remove
+):
     if (copy := message.copy) is not None:
         return _copy(copy)
     if (made := message.mkfile) is not None:
         user, group = _owners(made.owner)
         time = _time(made.timestamp)
-        return ours.MakeFile(path=made.path, mode=made.mode, data=made.data, user=user, group=group, timestamp=time)
+        return file_actions.MakeFile(
+            path=made.path, mode=made.mode, data=made.data, user=user, group=group, timestamp=time
+        )
     if (folder := message.mkdir) is not None:
         user, group = _owners(folder.owner)
-        return ours.MakeDirectory(
+        return file_actions.MakeDirectory(
             path=folder.path,
             mode=folder.mode,
             make_parents=folder.make_parents,
@@ -311,15 +316,15 @@ def _action(
     if (link := message.symlink) is not None:
         user, group = _owners(link.owner)
         time = _time(link.timestamp)
-        return ours.Symlink(target=link.oldpath, path=link.newpath, user=user, group=group, timestamp=time)
+        return file_actions.Symlink(target=link.oldpath, path=link.newpath, user=user, group=group, timestamp=time)
     if (gone := message.rm) is not None:
-        return ours.Remove(path=gone.path, may_be_missing=gone.allow_not_found, wildcards=gone.allow_wildcard)
+        return file_actions.Remove(path=gone.path, may_be_missing=gone.allow_not_found, wildcards=gone.allow_wildcard)
     raise InvalidParameter("the definition does something with files that is not known here")
 
 
-def _copy(copy: ops.FileActionCopy) -> ours.Copy:
+def _copy(copy: ops.FileActionCopy) -> file_actions.Copy:
     user, group = _owners(copy.owner)
-    return ours.Copy(
+    return file_actions.Copy(
         source=copy.src,
         destination=copy.dest,
         user=user,
@@ -344,16 +349,16 @@ def _time(nanoseconds: int) -> int | None:
     return nanoseconds if nanoseconds >= 0 else None
 
 
-def _owners(message: ops.ChownOpt | None) -> tuple[ours.Owner | None, ours.Owner | None]:
+def _owners(message: ops.ChownOpt | None) -> tuple[file_actions.Owner | None, file_actions.Owner | None]:
     return (_owner(message.user), _owner(message.group)) if message else (None, None)
 
 
-def _owner(message: ops.UserOpt | None) -> ours.Owner | None:
+def _owner(message: ops.UserOpt | None) -> file_actions.Owner | None:
     if message is None:
         return None
     if message.by_name is not None:
-        return ours.Owner(name=message.by_name.name, input=message.by_name.input)
-    return ours.Owner(number=message.by_id or 0)
+        return file_actions.Owner(name=message.by_name.name, input=message.by_name.input)
+    return file_actions.Owner(number=message.by_id or 0)
 
 
 # --- numbers that name inputs and outputs ----------------------------------------------------------------------------
@@ -363,9 +368,9 @@ def _check_output(edge: Edge, graph: Graph) -> None:
     """Refuse an output that an operation does not have."""
     match graph[edge.digest].operation.body:
         case ours.Exec(mounts=mounts):
-            count = len({one.output for one in mounts} - {ours.NONE})
+            count = len({one.output for one in mounts} - {file_actions.NONE})
         case ours.Files(actions):
-            count = 1 + max((one.output for one in actions), default=ours.NONE)
+            count = 1 + max((one.output for one in actions), default=file_actions.NONE)
         case _:
             count = 1
     if edge.output >= count:
@@ -379,7 +384,11 @@ def _check_numbers(read: Operation) -> None:
     match read.body:
         case ours.Exec(mounts=mounts):
             numbers = [one.input for one in mounts]
-            _check([one.output for one in mounts], len({one.output for one in mounts} - {ours.NONE}), "makes an output")
+            _check(
+                [one.output for one in mounts],
+                len({one.output for one in mounts} - {file_actions.NONE}),
+                "makes an output",
+            )
         case ours.Diff(lower, upper):
             numbers = [lower, upper]
         case ours.NestedBuild(builder, inputs):
@@ -397,7 +406,7 @@ def _check_numbers(read: Operation) -> None:
 
 def _check(numbers: list[int], count: int, what: str = "names an input") -> None:
     for number in numbers:
-        if not ours.NONE <= number < count:
+        if not file_actions.NONE <= number < count:
             raise InvalidParameter(f"an operation {what} that it does not have: {number}")
 
 

@@ -11,6 +11,7 @@ from husk.builder.graph.graph import Graph, Location, SourceFile, Vertex
 from husk.builder.graph.llb_names import CUSTOM_NAME
 from husk.builder.graph.llb_read import digest_of
 from husk.builder.graph.operations import Edge, Operation
+from husk.builder.store import file_actions
 from husk.registry.manifest import Platform
 
 _NETWORKS = {"sandbox": ops.NET_SANDBOX, "host": ops.NET_HOST, "none": ops.NET_NONE}
@@ -145,27 +146,27 @@ def mount(read: ours.ExecMount) -> ops.Mount:
     return message
 
 
-def file_action(step: ours.FileAction) -> ops.FileAction:
+def file_action(step: file_actions.FileAction) -> ops.FileAction:
     message = ops.FileAction(step.input, step.second_input, step.output)
     match step.action:
-        case ours.Copy() as copy:
+        case file_actions.Copy() as copy:
             message.copy = _copy(copy)
-        case ours.MakeFile() as made:
+        case file_actions.MakeFile() as made:
             owner = _owners(made.user, made.group)
             message.mkfile = ops.FileActionMkFile(made.path, made.mode, made.data, owner, _time(made.timestamp))
-        case ours.MakeDirectory() as made:
+        case file_actions.MakeDirectory() as made:
             owner = _owners(made.user, made.group)
             time = _time(made.timestamp)
             message.mkdir = ops.FileActionMkDir(made.path, made.mode, made.make_parents, owner, time)
-        case ours.Symlink() as link:
+        case file_actions.Symlink() as link:
             owner = _owners(link.user, link.group)
             message.symlink = ops.FileActionSymlink(link.target, link.path, owner, _time(link.timestamp))
-        case ours.Remove(path=path, may_be_missing=may_be_missing, wildcards=wildcards):
+        case file_actions.Remove(path=path, may_be_missing=may_be_missing, wildcards=wildcards):
             message.rm = ops.FileActionRm(path, may_be_missing, wildcards)
     return message
 
 
-def _copy(copy: ours.Copy) -> ops.FileActionCopy:
+def _copy(copy: file_actions.Copy) -> ops.FileActionCopy:
     return ops.FileActionCopy(
         src=copy.source,
         dest=copy.destination,
@@ -190,11 +191,11 @@ def _time(nanoseconds: int | None) -> int:
     return -1 if nanoseconds is None else nanoseconds
 
 
-def _owners(user: ours.Owner | None, group: ours.Owner | None) -> ops.ChownOpt | None:
+def _owners(user: file_actions.Owner | None, group: file_actions.Owner | None) -> ops.ChownOpt | None:
     return ops.ChownOpt(_owner(user), _owner(group)) if user or group else None
 
 
-def _owner(owner: ours.Owner | None) -> ops.UserOpt | None:
+def _owner(owner: file_actions.Owner | None) -> ops.UserOpt | None:
     if owner is None:
         return None
     if owner.number is not None:

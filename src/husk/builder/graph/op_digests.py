@@ -17,24 +17,19 @@ from msgspec.structs import replace
 from husk.builder.graph import llb_write, ops
 from husk.builder.graph.llb_json import Json, document, filled
 from husk.builder.graph.operations import (
-    NONE,
     BindMount,
     CacheMount,
-    Copy,
     Diff,
     Exec,
     ExecMount,
-    FileAction,
     Files,
-    MakeDirectory,
-    MakeFile,
     Merge,
     Operation,
     SecretMount,
     SshMount,
     TmpfsMount,
 )
-from husk.builder.store.file_actions import Selection
+from husk.builder.store.file_actions import NONE, Copy, FileAction, MakeDirectory, MakeFile, Selection
 from husk.registry.manifest import host_platform
 from husk.text.globs import has_wildcards
 

@@ -15,14 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from husk.builder.store.file_actions import NONE as NONE
-from husk.builder.store.file_actions import Copy as Copy
-from husk.builder.store.file_actions import FileAction as FileAction
-from husk.builder.store.file_actions import MakeDirectory as MakeDirectory
-from husk.builder.store.file_actions import MakeFile as MakeFile
-from husk.builder.store.file_actions import Owner as Owner
-from husk.builder.store.file_actions import Remove as Remove
-from husk.builder.store.file_actions import Symlink as Symlink
+from husk.builder.store.file_actions import NONE, FileAction
 from husk.registry.manifest import Platform
 from husk.text.encoded import encoded
 

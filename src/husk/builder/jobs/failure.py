@@ -1,12 +1,21 @@
-"""The reason why a build failed, with its place in a file, so that a client can show the lines."""
+"""The reason why a build failed, with its place in a file, so that a client can show the lines.
+
+A process that has failed, as a client needs to know it to run others where it was.
+"""
 
 from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
 
 from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.graph.graph import Graph, Location, SourceFile
+from husk.builder.graph.operations import Edge, Exec, Operation
 from husk.builder.jobs.status_log import Told, VertexTold
+from husk.builder.sources import given
 from husk.errors import HuskError, NotImplementedYet
+
+Made = tuple[Graph, Edge]
 
 
 class BuildFailed(HuskError):
@@ -62,3 +71,36 @@ def of_vertex(error: HuskError, told: Iterable[Told], graphs: Iterable[Graph]) -
         source=files[place.file] if place else None,
         locations=[one for one in failed.locations if place and one.file == place.file],
     )
+
+
+"""An edge of a graph: something that can be made, or is there."""
+
+
+class FailedStep(Struct, frozen=True):
+    body: Exec
+    inputs: list[str]  # ids of refs
+    outputs: list[str] = []  # the same of what it has left, where that is here: empty where it is not
+
+
+class FailedProcess(Struct, frozen=True):
+    """A process that failed: its inputs, and the outputs that it has left."""
+
+    body: Exec
+    inputs: list[Made]
+    outputs: list[Made | None]
+
+
+def find(error: HuskError, graphs: Iterable[Graph]) -> FailedProcess | None:
+    """The process that an error is about, if it is about one."""
+    if not isinstance(error, BuildFailed):
+        return None
+    graph = next((one for one in graphs if error.vertex in one), None)
+    if graph is None or not isinstance(body := graph[error.vertex].operation.body, Exec):
+        return None
+    inputs = [(graph, edge) for edge in graph[error.vertex].operation.inputs]
+    return FailedProcess(body, inputs, [_there(stack) if stack else None for stack in error.left])
+
+
+def _there(stack: str) -> Made:
+    graph = Graph()
+    return graph, graph.add(Operation(given.source_of(stack)), name="[internal] what a failed step has left")

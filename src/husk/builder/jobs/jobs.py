@@ -19,10 +19,9 @@ from husk.aio.tasks import Tasks
 from husk.builder.dockerfile.rules import Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.graph import Definition, KnownVertices, Location, SourceFile
-from husk.builder.jobs import failed_steps
+from husk.builder.jobs import failure
 from husk.builder.jobs.containers import Hold, JobContainers
-from husk.builder.jobs.failed_steps import FailedStep
-from husk.builder.jobs.failure import BuildFailed, of_vertex
+from husk.builder.jobs.failure import BuildFailed, FailedStep, of_vertex
 from husk.builder.jobs.results import (
     DOCKERFILE,
     GATEWAY,
@@ -245,7 +244,7 @@ class Job:
 
     def failed_step(self, error: HuskError) -> FailedStep | None:
         """The process that has failed, with refs of what it was given and has left, to look around there."""
-        failed = failed_steps.find(error, [ref.graph for ref in self._refs.values()])
+        failed = failure.find(error, [ref.graph for ref in self._refs.values()])
         if failed is None:
             return None
         inputs = [self.keep(self.definition(Definition(*made))) for made in failed.inputs]

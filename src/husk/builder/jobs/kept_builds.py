@@ -5,7 +5,6 @@ import hashlib
 import logging
 from collections.abc import Mapping
 
-from husk.builder.store.build_records import RECORD as RECORD
 from husk.builder.store.build_records import BuildRecords
 
 log = logging.getLogger(__name__)

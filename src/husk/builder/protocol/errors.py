@@ -9,10 +9,10 @@ from husk.builder.graph import operations, ops
 from husk.builder.graph.graph import Location, SourceFile
 from husk.builder.graph.llb_json import Json, filled
 from husk.builder.graph.llb_write import source_info
-from husk.builder.jobs.failed_steps import FailedStep
-from husk.builder.jobs.failure import BuildFailed, MissingCapability, UnknownQuestion
+from husk.builder.jobs.failure import BuildFailed, FailedStep, MissingCapability, UnknownQuestion
 from husk.builder.protocol.messages.common import Any, Status
 from husk.builder.solver.source_rules import Action, SourceDenied
+from husk.builder.store import file_actions
 from husk.errors import (
     Conflict,
     Forbidden,
@@ -152,7 +152,7 @@ def _solve(step: FailedStep) -> dict[str, object]:
 def _left(step: FailedStep, mount: operations.ExecMount) -> str:
     if 0 <= mount.output < len(step.outputs) and step.outputs[mount.output]:
         return step.outputs[mount.output]
-    return step.inputs[mount.input] if mount.input != operations.NONE else ""
+    return step.inputs[mount.input] if mount.input != file_actions.NONE else ""
 
 
 def _any(name: str, content: dict[str, object]) -> Any:

@@ -17,15 +17,15 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from husk.aio.tasks import Tasks
-from husk.builder.jobs.kept_builds import RECORD
 from husk.builder.jobs.results import Predicate
 from husk.builder.jobs.status_log import LogTold, StatusLog, StatusTold, Told, VertexTold, WarningTold
 from husk.builder.protocol import progress
 from husk.builder.protocol.messages import control
 from husk.builder.protocol.messages.common import Status, timestamp
+from husk.builder.store.build_records import RECORD
 from husk.engine.model.clock import now_ns
 from husk.errors import HuskError, InvalidParameter, NotFound
-from husk.rpc.grpc.codes import CANCELLED, UNKNOWN
+from husk.rpc.grpc.status import CANCELLED, UNKNOWN
 
 MOST = 50
 MOST_PINNED = 50

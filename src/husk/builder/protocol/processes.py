@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph import llb_read, ops
-from husk.builder.graph.operations import NONE, Exec, ExecMount, ProcessSpec, SecretVariable
+from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec, SecretVariable
 from husk.builder.jobs.jobs import Job
 from husk.builder.protocol.messages import containers, gateway
 from husk.builder.protocol.messages.common import Status
 from husk.builder.protocol.serve import Metadata, answer
 from husk.builder.steps.held import Pipes, ProcessTalk, StreamEnd, Streams, Terminal
+from husk.builder.store.file_actions import NONE
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.rpc.grpc.status import UNKNOWN, GrpcError
 from husk.rpc.grpc.stream import ServerStream

@@ -16,10 +16,11 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph import stacks
 from husk.builder.graph.graph import Vertex
 from husk.builder.graph.op_digests import OpKey, op_key
-from husk.builder.graph.operations import NONE, Exec, Files, Source
+from husk.builder.graph.operations import Exec, Files, Source
 from husk.builder.remote_cache.records import NOTHING, ImportedCache, InputMatch, RemoteLayer
 from husk.builder.solver.execution import described
 from husk.builder.solver.interfaces import PortableExecutor, Record, Watcher
+from husk.builder.store.file_actions import NONE
 from husk.engine.images.fetch import OpenBlob
 from husk.engine.images.make import chain_ids
 from husk.errors import HuskError

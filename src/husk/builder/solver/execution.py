@@ -9,24 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from husk.builder.graph import stacks
-from husk.builder.graph.cache_keys import Selection
 from husk.builder.graph.graph import LONGEST_NAME, Graph, Vertex
-from husk.builder.graph.operations import (
-    NONE,
-    CacheMount,
-    Diff,
-    Edge,
-    Exec,
-    FileAction,
-    Files,
-    Merge,
-    NestedBuild,
-    Operation,
-    Source,
-)
-from husk.builder.solver.interfaces import Customer
-from husk.builder.solver.solver import Record, Watcher
+from husk.builder.graph.operations import CacheMount, Diff, Edge, Exec, Files, Merge, NestedBuild, Operation, Source
+from husk.builder.solver.interfaces import Customer, Record, Watcher
 from husk.builder.store.ahead import AheadTar, Below
+from husk.builder.store.file_actions import NONE, FileAction, Selection
 from husk.builder.store.workers.jobs import DigestForm
 from husk.engine.images.make import MOST_LAYERS
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet

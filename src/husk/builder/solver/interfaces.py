@@ -5,13 +5,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from husk.builder.graph.cache_keys import Selection
 from husk.builder.graph.graph import Graph, Vertex
-from husk.builder.graph.operations import Edge, FileAction, NestedBuild, Operation
+from husk.builder.graph.operations import Edge, NestedBuild, Operation
 from husk.builder.graph.progress import Progress, Status
 from husk.builder.solver.sessions import Session
 from husk.builder.solver.source_policy import FREE, SourcePolicy
 from husk.builder.store.ahead import AheadTar, Below
+from husk.builder.store.file_actions import FileAction, Selection
 
 
 class Record(Struct, frozen=True):

@@ -12,6 +12,10 @@ found all the same; only when its files are needed it is fetched, or made again 
 
 A result is known by the id of its record, and that id is what the keys of later operations are made of. So a result
 that was found by the content of its inputs leads to the same later results as the one that it was made as.
+
+The keys of one build's vertices: by which the cache finds what was made of them before (`cache_keys` says how).
+
+Runs of operations that several builds wait for at the same time: all of them hear what is said.
 """
 
 import asyncio
@@ -25,19 +29,14 @@ from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph import cache_keys, schemes
-from husk.builder.graph.graph import Graph, Vertex
-from husk.builder.graph.layered import layered
+from husk.builder.graph.graph import Graph, Vertex, layered
 from husk.builder.graph.operations import Edge, Source
 from husk.builder.graph.operations import NestedBuild as Within
 from husk.builder.graph.progress import Progress, Status, public_name
 from husk.builder.solver import entitlements
-from husk.builder.solver.interfaces import Cache, Client, Elsewhere, Executor
-from husk.builder.solver.interfaces import Record as Record
-from husk.builder.solver.interfaces import Watcher as Watcher
+from husk.builder.solver.interfaces import Cache, Client, Elsewhere, Executor, Record, Watcher
 from husk.builder.solver.sessions import Session
-from husk.builder.solver.shared_runs import Flight
 from husk.builder.solver.source_policy import FREE, SourcePolicy, admitted
-from husk.builder.solver.vertex_keys import VertexKeys
 from husk.builder.solver.waiting_copies import WaitingCopies
 from husk.errors import InvalidParameter
 from husk.watch import Watch
@@ -49,6 +48,38 @@ _DEEPEST = 8
 _MOST_WITHIN = 100
 # So many lookups begin in one go.
 _AT_ONCE = 200
+
+
+class Flight:
+    """One run of an operation, and all builds that wait for it."""
+
+    def __init__(self, granted: Collection[str] = ()) -> None:
+        """`granted` is what the build that began it allows; the others have looked at what they allow themselves."""
+        self.granted = granted
+        self.task: asyncio.Task[Record] | None = None
+        self.waiting = 0
+        # Has the cache been told of what it has made?
+        self.remembered = False
+        self._watchers: list[tuple[Client, Vertex]] = []
+
+    @property
+    def session(self) -> Session | None:
+        """One of those who still wait."""
+        return next((client.session for client, _ in self._watchers if client.session), None)
+
+    def watch(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.append((client, vertex))
+
+    def leave(self, client: Client, vertex: Vertex) -> None:
+        self._watchers.remove((client, vertex))
+
+    def log(self, data: bytes, *, stderr: bool = False) -> None:
+        for client, vertex in self._watchers:
+            client.progress.log(vertex, data, stderr=stderr)
+
+    def status(self, status: Status) -> None:
+        for client, vertex in self._watchers:
+            client.progress.status(vertex, status)
 
 
 class _Nest:
@@ -472,3 +503,35 @@ async def _all(tasks: Iterable[asyncio.Task[T]]) -> list[T]:
 
 def _result(task: asyncio.Task[Record] | asyncio.Task[Record | None]) -> Record | None:
     return task.result() if task.done() and not task.cancelled() and not task.exception() else None
+
+
+class VertexKeys:
+    def __init__(self, executor: Executor, cache: Cache) -> None:
+        self._executor = executor
+        self._cache = cache
+        self._sources: dict[str, str] = {}
+
+    async def by_definition(self, vertex: Vertex, records: Sequence[Record], watcher: Watcher) -> str:
+        """`records` are its inputs; the `watcher` hears what a source has to say."""
+        operation = vertex.operation
+        if not isinstance(operation.body, Source):
+            return cache_keys.by_definition(operation, _names(vertex, records))
+        # What it is for this build is asked once: it may be another thing a moment later.
+        if vertex.digest not in self._sources:
+            self._sources[vertex.digest] = await self._executor.source_key(operation, watcher)
+        return cache_keys.by_definition(operation, [self._sources[vertex.digest]])
+
+    async def by_content(self, vertex: Vertex, records: Sequence[Record]) -> str:
+        """Empty if there is none, or if files that it is made of are not here."""
+        selections = cache_keys.selections(vertex.operation)
+        if not selections or not all(self._cache.is_whole(records[number]) for number in selections):
+            return ""
+        names = _names(vertex, records)
+        for number, chosen in selections.items():
+            output = records[number].outputs[vertex.operation.inputs[number].output]
+            names[number] = await self._executor.content_digest(output, chosen)
+        return cache_keys.by_content(vertex.operation, names)
+
+
+def _names(vertex: Vertex, records: Sequence[Record]) -> list[str]:
+    return [f"{record.id} {edge.output}" for record, edge in zip(records, vertex.operation.inputs, strict=True)]

@@ -10,9 +10,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from husk.builder.graph.graph import Graph, Vertex
-from husk.builder.graph.operations import NONE, Copy, Edge, FileAction, Files, Source
+from husk.builder.graph.operations import Edge, Files, Source
 from husk.builder.store.ahead import AheadTar, Below
-from husk.builder.store.file_actions import can_be_told
+from husk.builder.store.file_actions import NONE, Copy, FileAction, can_be_told
 
 _SCHEME = "local://"
 

@@ -24,8 +24,8 @@ from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.git_refs import GitRef
 from husk.builder.graph import cache_keys
 from husk.builder.graph.operations import Operation, Source
+from husk.builder.solver.interfaces import Record, Watcher
 from husk.builder.solver.sessions import Session
-from husk.builder.solver.solver import Record, Watcher
 from husk.builder.solver.source_policy import Resolved
 from husk.builder.sources.per_build import PerBuild
 from husk.builder.store.repositories import CheckedOut, Repository, WantedCommit

@@ -14,7 +14,7 @@ from msgspec import Struct
 from husk.builder.graph import schemes, stacks
 from husk.builder.graph.operations import Source
 from husk.builder.graph.schemes import PROOF
-from husk.builder.solver.solver import Watcher
+from husk.builder.solver.interfaces import Watcher
 from husk.errors import Forbidden
 from husk.registry.manifest import Platform
 

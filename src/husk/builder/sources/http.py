@@ -17,8 +17,8 @@ from msgspec import Struct
 from husk.builder.graph import cache_keys
 from husk.builder.graph.operations import Operation, Source
 from husk.builder.graph.progress import Status
+from husk.builder.solver.interfaces import Record, Watcher
 from husk.builder.solver.sessions import Session
-from husk.builder.solver.solver import Record, Watcher
 from husk.builder.solver.source_policy import ResolvedFile
 from husk.builder.sources.per_build import PerBuild
 from husk.builder.sources.request_bodies import RequestBodies

@@ -16,7 +16,7 @@ from husk.builder.graph import schemes, stacks
 from husk.builder.graph.op_digests import source_digest
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Status
-from husk.builder.solver.solver import Watcher
+from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.source_policy import DescribedImage
 from husk.builder.sources.registry_login import login_at
 from husk.engine.images.fetch import WantedLayer

@@ -13,8 +13,8 @@ from msgspec import Struct
 from husk.builder.graph import schemes, stacks
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Status
+from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.sessions import ContentStore, Session, Sessions
-from husk.builder.solver.solver import Watcher
 from husk.builder.solver.source_policy import DescribedImage
 from husk.builder.sources.images import FetchedImage
 from husk.engine.images.service import Images

@@ -14,8 +14,8 @@ from msgspec import Struct
 from husk.builder.graph import schemes
 from husk.builder.graph.operations import Source
 from husk.builder.graph.progress import Status
+from husk.builder.solver.interfaces import Watcher
 from husk.builder.solver.sessions import LocalDirectory, Session, Sessions
-from husk.builder.solver.solver import Watcher
 from husk.builder.store.ahead import AheadTar
 from husk.builder.store.sync.exchange import SyncChannel
 from husk.errors import InvalidParameter, NotImplementedYet, Unavailable

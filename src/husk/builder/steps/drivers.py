@@ -12,7 +12,7 @@ from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.sockets import Listeners
 from husk.runtime.spec.document import SpecMount
-from husk.runtime.supervise.foreground import ContainerEnd
+from husk.runtime.supervise.begun import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 
 

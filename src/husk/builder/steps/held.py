@@ -25,7 +25,8 @@ from husk.builder.steps.mounts import Prepared, variables
 from husk.engine.model.container import Container
 from husk.errors import Conflict, InvalidParameter
 from husk.runtime import process
-from husk.runtime.supervise.foreground import ContainerEnd, pid_in
+from husk.runtime.supervise.begun import ContainerEnd
+from husk.runtime.supervise.foreground import pid_in
 from husk.runtime.supervise.stdio import Pipes as Pipes
 from husk.runtime.supervise.stdio import StreamEnd as StreamEnd
 from husk.runtime.supervise.stdio import Streams as Streams

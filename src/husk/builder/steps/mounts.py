@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from husk.builder.graph import stacks
 from husk.builder.graph.operations import (
-    NONE,
     BindMount,
     CacheMount,
     Exec,
@@ -26,6 +25,7 @@ from husk.builder.graph.operations import (
 )
 from husk.builder.solver.sessions import Session
 from husk.builder.steps.cache_mounts import CacheMounts, WantedCache
+from husk.builder.store.file_actions import NONE
 from husk.errors import InvalidParameter, NotFound
 from husk.runtime.assembly.step import Directory, Layered, MemoryFiles, Secret, Socket, StepMount, check_target
 

@@ -17,7 +17,8 @@ from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulim
 from husk.engine.networks.connector import Connected
 from husk.errors import HuskError, InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
-from husk.runtime.spec.document import ProcessUser, RuntimeContainer, SpecMount
+from husk.runtime.spec.document import RuntimeContainer, SpecMount
+from husk.runtime.spec.users import ProcessUser
 
 HOSTNAME = "buildkitsandbox"
 _NETWORKS = {"sandbox": "bridge", "host": "host", "none": "none"}

@@ -44,8 +44,9 @@ from husk.runtime.oci import OCIRuntime
 from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.sockets import Serve, serving
 from husk.runtime.spec.devices import block_device_numbers
-from husk.runtime.spec.document import ProcessUser, RuntimeContainer, SpecMount, oci_spec, resolve_user
-from husk.runtime.supervise.foreground import ContainerEnd
+from husk.runtime.spec.document import RuntimeContainer, SpecMount, oci_spec
+from husk.runtime.spec.users import ProcessUser, resolve_user
+from husk.runtime.supervise.begun import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 
 log = logging.getLogger(__name__)

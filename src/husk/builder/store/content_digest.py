@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from husk.builder.store.file_actions import Selection
-from husk.builder.store.file_digest import content_hash, look_digest
 from husk.builder.store.portable_digest import PortableDigester
-from husk.builder.store.sync_table import read_looks
+from husk.builder.store.sync_table import content_hash, look_digest, read_looks
 from husk.builder.store.workers.file_job import NotThere, clean_pattern, describe_fault
 from husk.builder.store.workers.jobs import DigestJob
 from husk.builder.store.workers.rooted_tree import ActionFailed, RootedTree

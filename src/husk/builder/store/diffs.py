@@ -32,8 +32,7 @@ from msgspec import structs
 
 from husk.aio import threads
 from husk.aio.tasks import Tasks
-from husk.builder.store.diff_packing import Packer
-from husk.builder.store.small_diffs import SmallDiffs
+from husk.builder.store.diff_packing import Packer, SmallDiffs
 from husk.builder.store.workspaces import Workspace, look_like
 from husk.errors import NotFound
 from husk.kernel.trees import tree_size

@@ -31,7 +31,7 @@ from husk.engine.networks.service import Networks
 from husk.engine.volumes.service import Taking, Volumes
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ProcessUser
+from husk.runtime.spec.users import ProcessUser
 
 
 class CreatedContainer(Struct, frozen=True):

@@ -27,7 +27,8 @@ from husk.runtime.assembly import cgroup, sources
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.seccomp.precompiled import CompiledFilters
 from husk.runtime.spec.devices import block_device_numbers, from_host, host_devices
-from husk.runtime.spec.document import Device, DeviceRule, oci_spec, resolve_user
+from husk.runtime.spec.document import Device, DeviceRule, oci_spec
+from husk.runtime.spec.users import resolve_user
 from husk.runtime.supervise.conmon import Apart, Bring, Copies
 
 Finder = Callable[[str], Container]

@@ -16,7 +16,8 @@ from husk.errors import Conflict, SystemFault
 from husk.runtime.assembly import cgroup
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.runtimes import Runtimes
-from husk.runtime.spec.document import ProcessUser, RuntimeContainer, oci_resources
+from husk.runtime.spec.document import RuntimeContainer, oci_resources
+from husk.runtime.spec.users import ProcessUser
 
 # Zero means "leave it as it is", as with dockerd.
 _LIMITS = (

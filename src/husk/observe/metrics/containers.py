@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from husk.engine.containers.stats import RunningContainer
-from husk.runtime.assembly.usage import BriefUsage
+from husk.kernel.brief_usage import BriefUsage
 
 _LABELS = ("id", "name", "image")
 

@@ -16,9 +16,9 @@ from prometheus_client.registry import Collector
 from husk.composition import Engine
 from husk.engine.containers.stats import BriefMeasure, RunningContainer, brief
 from husk.engine.system import STORAGE_DRIVER, DaemonInfo
+from husk.kernel.brief_usage import BriefUsage
 from husk.observe.metrics import containers
 from husk.runtime.assembly import usage as usages
-from husk.runtime.assembly.usage import BriefUsage
 
 # Seconds that the numbers of containers may take: the rest of a scrape's second is for all else.
 PATIENCE = 0.5

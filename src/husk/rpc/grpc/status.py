@@ -1,33 +1,38 @@
-"""The end of a gRPC call: a code, a message, and details for programs, as they go in the trailers."""
+"""The end of a gRPC call: a code, a message, and details for programs, as they go in the trailers.
+
+The codes with which calls of gRPC end.
+"""
 
 import base64
 import binascii
 from collections.abc import Sequence
 from urllib.parse import quote, unquote_to_bytes
 
-from husk.rpc.grpc.codes import ABORTED as ABORTED
-from husk.rpc.grpc.codes import ALREADY_EXISTS as ALREADY_EXISTS
-from husk.rpc.grpc.codes import CANCELLED as CANCELLED
-from husk.rpc.grpc.codes import DATA_LOSS as DATA_LOSS
-from husk.rpc.grpc.codes import DEADLINE_EXCEEDED as DEADLINE_EXCEEDED
-from husk.rpc.grpc.codes import FAILED_PRECONDITION as FAILED_PRECONDITION
-from husk.rpc.grpc.codes import INTERNAL as INTERNAL
-from husk.rpc.grpc.codes import INVALID_ARGUMENT as INVALID_ARGUMENT
-from husk.rpc.grpc.codes import NOT_FOUND as NOT_FOUND
-from husk.rpc.grpc.codes import OK as OK
-from husk.rpc.grpc.codes import OUT_OF_RANGE as OUT_OF_RANGE
-from husk.rpc.grpc.codes import PERMISSION_DENIED as PERMISSION_DENIED
-from husk.rpc.grpc.codes import RESOURCE_EXHAUSTED as RESOURCE_EXHAUSTED
-from husk.rpc.grpc.codes import UNAUTHENTICATED as UNAUTHENTICATED
-from husk.rpc.grpc.codes import UNAVAILABLE as UNAVAILABLE
-from husk.rpc.grpc.codes import UNIMPLEMENTED as UNIMPLEMENTED
-from husk.rpc.grpc.codes import UNKNOWN as UNKNOWN
 from husk.rpc.http2.events import Headers
 
 _DETAILS = b"grpc-status-details-bin"
 # Of a message, what fits into headers with all that is beside it.
 _LONGEST_MESSAGE = 8 << 10
 _LARGEST_DETAILS = 24 << 10
+(
+    OK,
+    CANCELLED,
+    UNKNOWN,
+    INVALID_ARGUMENT,
+    DEADLINE_EXCEEDED,
+    NOT_FOUND,
+    ALREADY_EXISTS,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    FAILED_PRECONDITION,
+    ABORTED,
+    OUT_OF_RANGE,
+    UNIMPLEMENTED,
+    INTERNAL,
+    UNAVAILABLE,
+    DATA_LOSS,
+    UNAUTHENTICATED,
+) = range(17)
 
 
 class GrpcError(Exception):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from husk.kernel import cgroups
+from husk.kernel.lean_mounts import Bring
 from husk.kernel.trees import discard_tree
 from husk.runtime.assembly import cgroup, procfs, shm, staging
 from husk.runtime.assembly.foreign_paths import ForeignPaths
@@ -15,7 +16,7 @@ from husk.runtime.assembly.mount_points import MountPoints
 from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.root import ContainerRoot
 from husk.runtime.assembly.staging import StagedPart
-from husk.runtime.supervise.conmon import Bring, Bundle
+from husk.runtime.supervise.conmon import Bundle
 
 _REMEMBERED = 100
 # So many bytes of a log are little.

@@ -8,8 +8,6 @@ extended attribute `trusted.overlay.opaque` of the directory.
 import os
 import stat
 
-from husk.kernel.mount import OPAQUE_XATTR as OPAQUE_XATTR
-
 WHITEOUT_PREFIX = b".wh."
 # Names that aufs kept for itself; only the opaque mark among them has a meaning in a layer.
 WHITEOUT_META_PREFIX = b".wh..wh."

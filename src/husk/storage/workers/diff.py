@@ -9,9 +9,10 @@ import signal
 import stat
 from pathlib import Path
 
+from husk.kernel.mount import OPAQUE_XATTR
 from husk.kernel.trees import inside, walk
 from husk.storage.tar.members import BUFFER, HandOver, Output, pipe_to, tar_to
-from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_whiteout, whiteout_name
+from husk.storage.tar.whiteouts import OPAQUE_MARK, is_whiteout, whiteout_name
 from husk.storage.workers.answers import Done
 from husk.storage.workers.caller import Caller
 from husk.storage.workers.confine import enter

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NoReturn, TypeVar
 
+from husk.kernel.mount import OPAQUE_XATTR
 from husk.kernel.trees import remove_tree, tree_size
 from husk.storage.tar.entry import (
     BLOCK_DEVICE,
@@ -28,7 +29,6 @@ from husk.storage.tar.entry import (
 from husk.storage.tar.stream import TarStream, entries
 from husk.storage.tar.whiteouts import (
     OPAQUE_MARK,
-    OPAQUE_XATTR,
     WHITEOUT_META_PREFIX,
     WHITEOUT_PREFIX,
     is_overlay_xattr,

@@ -15,7 +15,7 @@ from husk.engine.model.clock import now_ns, rfc3339
 from husk.errors import Conflict, HuskError, InvalidParameter, SystemFault, Unavailable
 from husk.network import own_addresses
 from husk.storage.state.schema import SCHEMA
-from husk.swarm.backup import file as file
+from husk.swarm.backup import file
 from husk.swarm.backup.restored import of_today, own_node, restored
 from husk.swarm.manager.parts import ManagerParts
 from husk.swarm.membership.autolock import KEY_PREFIX, read_key

@@ -19,7 +19,7 @@ from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.errors import HuskError
 from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 from husk.swarm.model.services import any_ingress, is_assigned, is_reached
-from husk.swarm.network import share as share
+from husk.swarm.network import share
 from husk.swarm.network.allocator import OverlayAllocator, world_of
 from husk.swarm.network.local_node import LocalNode
 from husk.swarm.network.overlay_view import OverlayView

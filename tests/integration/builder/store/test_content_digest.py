@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from husk.builder.store.file_actions import Selection
-from husk.builder.store.file_digest import content_hash, look_digest
-from husk.builder.store.sync_table import Brief, SyncTable, pack_brief, write_table
+from husk.builder.store.sync_table import Brief, SyncTable, content_hash, look_digest, pack_brief, write_table
 from husk.builder.store.trees import Trees
 from husk.errors import NotFound
 from husk.storage.workers.handle import Worker

@@ -5,7 +5,7 @@ import msgspec
 from husk.api.views.container_stats import container_stats
 from husk.engine.containers.stats import Measurement, StatsSample
 from husk.engine.model.container import ZERO_TIME
-from husk.runtime.assembly.usage import CPU, BlockOperation, Interface, MemoryUsage, ResourceUsage
+from husk.kernel.accounting import CPU, BlockOperation, Interface, MemoryUsage, ResourceUsage
 from tests.unit.engine.records import container
 
 USAGE = ResourceUsage(

@@ -9,9 +9,10 @@ from husk.builder.attest.sbom import PREDICATE, Scanner, definition
 from husk.builder.attest.wanted import Sbom
 from husk.builder.dockerfile.options import BaseImage
 from husk.builder.graph.graph import Definition
-from husk.builder.graph.operations import NONE, Exec
+from husk.builder.graph.operations import Exec
 from husk.builder.jobs.results import Predicate
 from husk.builder.sources import given
+from husk.builder.store.file_actions import NONE
 from husk.engine.model.container_config import ContainerConfig
 from husk.engine.model.image import ImageConfig, RootFS
 from husk.errors import InvalidParameter, NotFound

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from husk.builder.cache.cache import BuildCache
-from husk.builder.solver.solver import Record
+from husk.builder.solver.interfaces import Record
 from husk.engine.images.store import Pins
 from husk.storage.state.store import StateStore
 

@@ -9,7 +9,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.cache import prune
 from husk.builder.cache.cache import BuildCache
 from husk.builder.cache.prune import CachePruner
-from husk.builder.solver.solver import Record
+from husk.builder.solver.interfaces import Record
 from husk.config import CacheRule
 from husk.engine.images.store import Pins
 from husk.engine.model.clock import now_ns

@@ -13,7 +13,8 @@ from husk.builder.dockerfile.options import BaseImage, Options
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles
 from husk.builder.graph import stacks
 from husk.builder.graph.operations import Exec, Files, Source
-from husk.builder.solver.solver import Record, Solver
+from husk.builder.solver.interfaces import Record
+from husk.builder.solver.solver import Solver
 from husk.builder.steps.plan import StepFailed
 from husk.engine.images.make import chain_ids
 from husk.engine.model.container_config import ContainerConfig

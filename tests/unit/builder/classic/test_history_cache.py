@@ -5,18 +5,9 @@ import pytest
 from husk.builder.classic.history_cache import HistoryCache, instruction, shared_steps, steps_below
 from husk.builder.graph import stacks
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import (
-    Copy,
-    Edge,
-    Exec,
-    ExecMount,
-    FileAction,
-    Files,
-    Operation,
-    ProcessSpec,
-    Source,
-)
+from husk.builder.graph.operations import Edge, Exec, ExecMount, Files, Operation, ProcessSpec, Source
 from husk.builder.solver.interfaces import Record
+from husk.builder.store.file_actions import Copy, FileAction
 from husk.engine.images.make import chain_ids
 from husk.engine.model.image import HistoryEntry, ImageConfig, RootFS
 

@@ -4,9 +4,9 @@ import pytest
 
 from husk.builder.dockerfile.checks import CheckOptions, Checks, parse_options
 from husk.builder.dockerfile.convert import convert
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.options import Options
-from husk.builder.dockerfile.rules import RULES, Warning
+from husk.builder.dockerfile.rules import RULES, Span, Warning
 from husk.registry.manifest import Platform
 from husk.text.dockerignore import Ignore
 from tests.unit.builder.dockerfile.building import Images

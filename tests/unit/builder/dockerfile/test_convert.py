@@ -3,7 +3,8 @@
 import pytest
 
 from husk.builder.dockerfile.options import NamedContext
-from husk.builder.graph.operations import NONE, Exec, ExecMount, MakeDirectory, Owner, Source
+from husk.builder.graph.operations import Exec, ExecMount, Source
+from husk.builder.store.file_actions import NONE, MakeDirectory, Owner
 from husk.registry.manifest import Platform
 from tests.unit.builder.dockerfile.building import (
     Images,

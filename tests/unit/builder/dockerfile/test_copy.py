@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from husk.builder.dockerfile.git_refs import GitRef, source_of
-from husk.builder.graph.operations import NONE, Files, MakeFile, Merge, Owner, Source
+from husk.builder.graph.operations import Files, Merge, Source
+from husk.builder.store.file_actions import NONE, MakeFile, Owner
 from tests.unit.builder.dockerfile.building import bodies, build, first_actions, histories, names, refusal
 
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.builder.dockerfile.errors import DockerfileError, Span, suggestion
+from husk.builder.dockerfile.errors import DockerfileError, suggestion
+from husk.builder.dockerfile.rules import Span
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from husk.builder.dockerfile.errors import DockerfileError, Span
-from husk.builder.dockerfile.lines import split
+from husk.builder.dockerfile import lines
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.lines import FLAG, LIST, VALUE, Flags, Heredoc, heredoc_of, split
+from husk.builder.dockerfile.rules import Span
 
 
 def statements(text):
@@ -119,3 +121,95 @@ def test_every_line_is_in_one_place(text):
         return
     ends = [0] + [line.span.end for line in found]
     assert all(line.span.start > end for line, end in zip(found, ends, strict=False))
+
+
+KNOWN = {"link": FLAG, "from": VALUE, "exclude": LIST}
+
+
+def test_flags():
+    flags = Flags(["--link", "--from=a=b", "--exclude=x", "--exclude=y"], KNOWN)
+    assert flags.is_true("link")
+    assert flags.value("from") == "a=b"
+    assert flags.values("exclude") == ["x", "y"]
+    assert flags.names == {"link", "from", "exclude"}
+
+
+def test_what_was_not_said():
+    flags = Flags(["--link=FALSE"], KNOWN)
+    assert flags.maybe_true("link") is False
+    assert flags.value("from") == ""
+    assert "from" not in flags
+    assert Flags([], KNOWN).maybe_true("link") is None
+
+
+@pytest.mark.parametrize(
+    "written", [["--x"], ["--link=x"], ["--link="], ["--from"], ["--link", "--link"], ["--exclude"]]
+)
+def test_refusals(written):
+    with pytest.raises(DockerfileError):
+        Flags(written, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("<<EOF", Heredoc("EOF", expand=True, strip_tabs=False)),
+        ("<<-EOF", Heredoc("EOF", expand=True, strip_tabs=True)),
+        ("<< EOF", Heredoc("EOF", expand=True, strip_tabs=False)),
+        ("<<'EOF'", Heredoc("EOF", expand=False, strip_tabs=False)),
+        ('<<-"EOF"', Heredoc("EOF", expand=False, strip_tabs=True)),
+        ("3<<EOF", Heredoc("EOF", expand=True, strip_tabs=False, descriptor=3)),
+        ("<<$x", Heredoc("$x", expand=True, strip_tabs=False)),
+        ("<<", None),
+        ("<", None),
+        ("<<<x", None),
+        ("a<<EOF", None),
+        ("<<a b", None),
+    ],
+)
+def test_which_words_are_one(word, expected):
+    assert heredoc_of(word) == expected
+
+
+def test_its_end():
+    assert Heredoc("E", expand=True, strip_tabs=True).ends_with("\t\tE\r\n")
+    assert not Heredoc("E", expand=True, strip_tabs=False).ends_with("\tE\n")
+    assert not Heredoc("E", expand=True, strip_tabs=False).ends_with("E \n")
+
+
+def test_a_descriptor_is_a_number_that_can_be_one():
+    assert [heredoc_of(f"{digits}<<EOF") for digits in ("٣", "9" * 5000)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("a  b", ["a", "b"]),
+        ("'a b' c", ["'a b'", "c"]),
+        ('a"b c"d', ['a"b c"d']),
+        ("a\\ b", ["a\\ b"]),
+        ('"a\\" b"', ['"a\\" b"']),
+        ("'a\\' b", ["'a\\'", "b"]),
+        ('a=""', ['a=""']),
+        ("''", ["''"]),
+        ("a\\", ["a"]),
+    ],
+)
+def test_words_keep_their_quotes(text, words):
+    assert lines.argument_words(text, "\\") == words
+
+
+def test_arrays():
+    assert lines.json_array('["a", "b"]') == ["a", "b"]
+    assert lines.json_array("a") is None
+    assert lines.json_array('["a"') is None
+    assert lines.json_array("[" * 100_000) is None
+    with pytest.raises(DockerfileError, match="strings only"):
+        lines.json_array('["a", 1]')
+
+
+@given(st.text("ab '\"\\\t"))
+def test_no_word_is_lost(text):
+    kept = "".join(lines.argument_words(text, "\\"))
+    assert set("ab") & set(text) <= set(kept)

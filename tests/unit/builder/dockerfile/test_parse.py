@@ -3,10 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.builder.dockerfile import instructions as types
-from husk.builder.dockerfile.arguments import Pair
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.instructions import Arg, CommandLine, CopiedFiles
+from husk.builder.dockerfile.lines import Pair
 from husk.builder.dockerfile.parse import parse, parse_trigger
+from husk.builder.dockerfile.rules import Span
 
 
 def one(line):

@@ -5,10 +5,10 @@ import pytest
 
 from husk.builder.dockerfile import questions
 from husk.builder.dockerfile.convert import convert
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.options import Options
 from husk.builder.dockerfile.parse import parse
-from husk.builder.dockerfile.rules import Warning
+from husk.builder.dockerfile.rules import Span, Warning
 from husk.builder.graph.graph import SourceFile
 from tests.unit.builder.dockerfile.building import Images
 

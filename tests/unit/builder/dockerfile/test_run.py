@@ -8,13 +8,12 @@ from husk.builder.graph.operations import (
     Exec,
     ExecMount,
     Files,
-    MakeDirectory,
-    Owner,
     SecretMount,
     SecretVariable,
     SshMount,
     TmpfsMount,
 )
+from husk.builder.store.file_actions import MakeDirectory, Owner
 from tests.unit.builder.dockerfile.building import bodies, build, names, refusal
 
 

@@ -1,9 +1,15 @@
+import asyncio
+
 import pytest
 
+from husk.builder.dockerfile import stages
+from husk.builder.dockerfile.convert import convert
 from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.options import Options
 from husk.builder.dockerfile.parse import parse
 from husk.builder.dockerfile.stages import StagePlans
 from husk.builder.dockerfile.words import DEFAULT
+from tests.unit.builder.dockerfile.building import Images
 
 
 def plans(text, **variables):
@@ -47,3 +53,50 @@ def test_circles_are_refused():
         plans("FROM x AS a\nCOPY --from=b / /\nFROM x AS b\nCOPY --from=c / /\nFROM x AS c\nCOPY --from=a / /")
     assert refused.value.span
     assert refused.value.span.start == 6
+
+
+FILE = """ARG TAG=busybox
+# NAME is the base
+ARG NAME=$TAG
+ARG UNUSED=x
+ARG SHARED=s
+FROM $NAME AS base
+# WHO greets
+ARG WHO=you
+FROM busybox AS other
+ARG NOT=here
+FROM base
+ARG SHARED
+ARG FREE
+RUN --mount=type=secret,id=a,required --mount=type=secret,id=b,env=B --mount=type=ssh true
+"""
+
+
+def outlined(**options):
+    return asyncio.run(convert(FILE, Options(**options), Images()))
+
+
+def test_arguments_of_the_target_and_of_what_it_needs():
+    found = {one.name: (one.value, one.description, one.span.start) for one in outlined().args}
+    assert found == {
+        "TAG": ("busybox", "", 1),
+        "NAME": ("busybox", "is the base", 3),
+        "SHARED": ("s", "", 5),
+        "WHO": ("you", "greets", 8),
+        "FREE": ("", "", 13),
+    }
+
+
+def test_what_the_client_gives_is_shown():
+    found = {one.name: one.value for one in outlined(build_args={"WHO": "me", "SHARED": "mine"}).args}
+    assert (found["WHO"], found["SHARED"]) == ("me", "mine")
+    assert [one.name for one in outlined(target="other").args] == ["NOT"]
+
+
+def test_secrets_and_agents():
+    graph = outlined().graph
+    assert [(one.name, one.required, one.start) for one in stages.secrets(graph)] == [
+        ("a", True, 14),
+        ("b", False, 14),
+    ]
+    assert [(one.name, one.required) for one in stages.agents(graph)] == [("default", False)]

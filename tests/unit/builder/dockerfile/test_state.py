@@ -2,7 +2,7 @@
 
 import pytest
 
-from husk.builder.dockerfile.errors import Span
+from husk.builder.dockerfile.rules import Span
 from husk.builder.dockerfile.stages import StagePlan
 from husk.builder.dockerfile.state import DEFAULT_PATH, StageState, copy_of, empty_image, shown
 from husk.builder.dockerfile.words import WordRules

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from husk.builder.graph.operations import NONE, Exec, Files
+from husk.builder.graph.operations import Exec, Files
+from husk.builder.store.file_actions import NONE
 from tests.unit.builder.dockerfile.building import build
 
 

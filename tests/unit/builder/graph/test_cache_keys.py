@@ -1,21 +1,18 @@
 import pytest
 from msgspec.structs import replace
 
-from husk.builder.graph.cache_keys import Selection, by_content, by_definition, selections
+from husk.builder.graph.cache_keys import by_content, by_definition, selections
 from husk.builder.graph.operations import (
     CacheMount,
-    Copy,
     Exec,
     ExecMount,
-    FileAction,
     Files,
-    MakeFile,
     Operation,
-    Owner,
     ProcessSpec,
     SecretMount,
     Source,
 )
+from husk.builder.store.file_actions import Copy, FileAction, MakeFile, Owner, Selection
 from husk.registry.manifest import Platform
 
 ROOT = ExecMount(target="/", input=0, output=0)

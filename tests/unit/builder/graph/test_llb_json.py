@@ -4,18 +4,8 @@ import pytest
 
 from husk.builder.graph import llb_write, ops
 from husk.builder.graph.llb_json import document, filled
-from husk.builder.graph.operations import (
-    Copy,
-    Exec,
-    FileAction,
-    MakeDirectory,
-    MakeFile,
-    Owner,
-    ProcessSpec,
-    Remove,
-    SecretVariable,
-    Symlink,
-)
+from husk.builder.graph.operations import Exec, ProcessSpec, SecretVariable
+from husk.builder.store.file_actions import Copy, FileAction, MakeDirectory, MakeFile, Owner, Remove, Symlink
 
 
 def test_fields_that_are_empty_are_left_out_and_structures_are_not():

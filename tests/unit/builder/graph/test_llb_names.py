@@ -5,6 +5,7 @@ import pytest
 from husk.builder.graph import operations as ours
 from husk.builder.graph.llb_names import LONGEST, name_of
 from husk.builder.graph.operations import Body, Edge, Operation
+from husk.builder.store import file_actions
 
 INPUTS = ["a", "b"]
 
@@ -16,16 +17,16 @@ INPUTS = ["a", "b"]
         (ours.Exec(process=ours.ProcessSpec(args=["echo", "hi"]), mounts=[]), "echo hi"),
         (ours.Merge(), "merge (a, b)"),
         (ours.Diff(0, 1), "diff a -> b"),
-        (ours.Diff(ours.NONE, 1), "diff scratch -> b"),
-        (ours.NestedBuild(ours.NONE), "build"),
+        (ours.Diff(file_actions.NONE, 1), "diff scratch -> b"),
+        (ours.NestedBuild(file_actions.NONE), "build"),
         (
             ours.Files(
                 [
-                    ours.FileAction(action=ours.Copy(source="/a", destination="/b")),
-                    ours.FileAction(action=ours.MakeFile(path="/f", mode=0o644, data=b"")),
-                    ours.FileAction(action=ours.MakeDirectory(path="/d", mode=0o755)),
-                    ours.FileAction(action=ours.Symlink(target="/t", path="/l")),
-                    ours.FileAction(action=ours.Remove(path="/r")),
+                    file_actions.FileAction(action=file_actions.Copy(source="/a", destination="/b")),
+                    file_actions.FileAction(action=file_actions.MakeFile(path="/f", mode=0o644, data=b"")),
+                    file_actions.FileAction(action=file_actions.MakeDirectory(path="/d", mode=0o755)),
+                    file_actions.FileAction(action=file_actions.Symlink(target="/t", path="/l")),
+                    file_actions.FileAction(action=file_actions.Remove(path="/r")),
                 ]
             ),
             "copy /a /b, mkfile /f, mkdir /d, symlink /l -> /t, rm /r",

@@ -4,29 +4,31 @@ import pytest
 
 from husk.builder.graph.op_digests import InputKey, op_key, record_digest, source_digest
 from husk.builder.graph.operations import (
-    NONE,
     CacheMount,
-    Copy,
     Diff,
     Edge,
     Exec,
     ExecMount,
-    FileAction,
     Files,
-    MakeDirectory,
-    MakeFile,
     Merge,
     Operation,
-    Owner,
     ProcessSpec,
-    Remove,
     SecretMount,
     Source,
     SshMount,
-    Symlink,
     TmpfsMount,
 )
-from husk.builder.store.file_actions import Selection
+from husk.builder.store.file_actions import (
+    NONE,
+    Copy,
+    FileAction,
+    MakeDirectory,
+    MakeFile,
+    Owner,
+    Remove,
+    Selection,
+    Symlink,
+)
 from husk.registry.manifest import Platform
 from tests.support.work import lines_run
 

@@ -1,10 +1,12 @@
 """Failures and the lines that they come from."""
 
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
+from husk.builder.dockerfile.rules import Span
 from husk.builder.graph.graph import Graph, Location, SourceFile
-from husk.builder.graph.operations import Operation, Source
-from husk.builder.jobs.failure import BuildFailed, of_dockerfile, of_vertex
+from husk.builder.graph.operations import Exec, ExecMount, Operation, ProcessSpec, Source
+from husk.builder.jobs.failure import BuildFailed, find, of_dockerfile, of_vertex
 from husk.builder.jobs.status_log import VertexTold
+from husk.builder.sources import given
 from husk.errors import NotFound
 
 FILE = SourceFile("Dockerfile", b"FROM x\nRUN false\n")
@@ -40,3 +42,28 @@ def test_an_error_of_no_vertex_stays_as_it_is() -> None:
     assert of_vertex(error, [], []) is error
     known = BuildFailed("known")
     assert of_vertex(known, [], []) is known
+
+
+GRAPH = Graph()
+BASE = GRAPH.add(Operation(Source("docker-image://busybox")))
+PROCESS = ProcessSpec(args=["false"], env=[], cwd="/")
+RUN = GRAPH.add(Operation(Exec(process=PROCESS, mounts=[ExecMount(target="/", input=0, output=0)]), [BASE]))
+
+
+def test_what_it_was_given_and_what_it_has_left():
+    error = BuildFailed("bad", vertex=RUN.digest)
+    error.left = ["diff:a", ""]
+    failed = find(error, [Graph(), GRAPH])
+    assert failed is not None
+    assert failed.inputs == [(GRAPH, BASE)]
+    first, second = failed.outputs
+    assert second is None
+    assert first is not None
+    graph, edge = first
+    assert graph[edge.digest].operation.body == given.source_of("diff:a")
+
+
+def test_errors_about_something_else():
+    assert find(NotFound("x"), [GRAPH]) is None
+    assert find(BuildFailed("bad", vertex=BASE.digest), [GRAPH]) is None
+    assert find(BuildFailed("bad", vertex="unknown"), [GRAPH]) is None

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.jobs.kept_builds import RECORD, KeptBuilds
-from husk.builder.store.build_records import BuildRecords
+from husk.builder.jobs.kept_builds import KeptBuilds
+from husk.builder.store.build_records import RECORD, BuildRecords
 
 
 async def test_any_name_will_do(tmp_path: Path) -> None:

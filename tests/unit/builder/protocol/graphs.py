@@ -3,6 +3,7 @@
 from husk.builder.graph import operations as ours
 from husk.builder.graph.graph import Graph, Location, SourceFile
 from husk.builder.graph.operations import Edge, Operation
+from husk.builder.store import file_actions
 from husk.registry.manifest import Platform
 
 LINUX = Platform("amd64", "linux", "v2")
@@ -44,15 +45,15 @@ def everything() -> tuple[Graph, Edge]:
         ignore_cache=True,
         locations=[Location(0, 2, 2)],
     )
-    owner = ours.Owner(name="u", input=0)
+    owner = file_actions.Owner(name="u", input=0)
     files = ours.Files(
         [
-            ours.FileAction(
-                action=ours.Copy(
+            file_actions.FileAction(
+                action=file_actions.Copy(
                     source="/a",
                     destination="/b",
                     user=owner,
-                    group=ours.Owner(number=0),
+                    group=file_actions.Owner(number=0),
                     mode=0,
                     symbolic_mode="u+x",
                     follow_links=True,
@@ -70,15 +71,21 @@ def everything() -> tuple[Graph, Edge]:
                 input=0,
                 second_input=1,
             ),
-            ours.FileAction(action=ours.Copy(source="/a", destination="/b"), input=2, second_input=1),
-            ours.FileAction(action=ours.MakeFile(path="/f", mode=0o600, data=b"d", user=owner, timestamp=5), input=3),
-            ours.FileAction(action=ours.MakeDirectory(path="/d", mode=0o700, make_parents=True), input=4),
-            ours.FileAction(action=ours.Symlink(target="/t", path="/l"), input=5),
-            ours.FileAction(action=ours.Remove(path="/r", may_be_missing=True, wildcards=True), input=6, output=0),
+            file_actions.FileAction(action=file_actions.Copy(source="/a", destination="/b"), input=2, second_input=1),
+            file_actions.FileAction(
+                action=file_actions.MakeFile(path="/f", mode=0o600, data=b"d", user=owner, timestamp=5), input=3
+            ),
+            file_actions.FileAction(
+                action=file_actions.MakeDirectory(path="/d", mode=0o700, make_parents=True), input=4
+            ),
+            file_actions.FileAction(action=file_actions.Symlink(target="/t", path="/l"), input=5),
+            file_actions.FileAction(
+                action=file_actions.Remove(path="/r", may_be_missing=True, wildcards=True), input=6, output=0
+            ),
         ]
     )
     copied = graph.add(Operation(files, [ran, context]), name="COPY")
     changed = graph.add(Operation(ours.Diff(0, 1), [image, copied]), name="diff")
-    added = graph.add(Operation(ours.Diff(ours.NONE, 0), [copied]), name="all")
+    added = graph.add(Operation(ours.Diff(file_actions.NONE, 0), [copied]), name="all")
     merged = graph.add(Operation(ours.Merge(), [image, changed, added]), name="merge")
     return graph, graph.add(Operation(ours.NestedBuild(0, {"in": 0}, {"k": "v"}), [merged]), name="build")

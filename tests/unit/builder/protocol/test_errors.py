@@ -9,8 +9,7 @@ import pytest
 from husk.builder.graph import operations, ops
 from husk.builder.graph.graph import Location, SourceFile
 from husk.builder.graph.operations import Operation, Source
-from husk.builder.jobs.failed_steps import FailedStep
-from husk.builder.jobs.failure import BuildFailed, UnknownQuestion
+from husk.builder.jobs.failure import BuildFailed, FailedStep, UnknownQuestion
 from husk.builder.protocol.errors import failed_build, from_status, to_grpc
 from husk.builder.protocol.messages.common import Status
 from husk.errors import DiskFault, HuskError, InvalidParameter, NotFound, NotImplementedYet

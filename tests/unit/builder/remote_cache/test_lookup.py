@@ -6,11 +6,12 @@ import pytest
 
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.op_digests import op_key
-from husk.builder.graph.operations import Copy, Exec, ExecMount, FileAction, Files, Operation, ProcessSpec, Source
+from husk.builder.graph.operations import Exec, ExecMount, Files, Operation, ProcessSpec, Source
 from husk.builder.remote_cache.chains import ChainLink, Chains
 from husk.builder.remote_cache.lookup import RemoteCaches, outputs_of
 from husk.builder.remote_cache.records import ImportedCache, RemoteLayer
 from husk.builder.solver.interfaces import Record
+from husk.builder.store.file_actions import Copy, FileAction
 from husk.engine.images.make import chain_ids
 from husk.errors import NotFound
 from husk.registry.manifest import Descriptor

@@ -5,9 +5,10 @@ import itertools
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import NONE, Copy, Exec, ExecMount, FileAction, Files, Operation, ProcessSpec, Source
+from husk.builder.graph.operations import Exec, ExecMount, Files, Operation, ProcessSpec, Source
 from husk.builder.graph.progress import Status
-from husk.builder.solver.solver import Record
+from husk.builder.solver.interfaces import Record
+from husk.builder.store.file_actions import NONE, Copy, FileAction
 
 
 class Memory:

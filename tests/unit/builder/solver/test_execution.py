@@ -7,13 +7,10 @@ from msgspec import structs
 
 from husk.builder.graph.graph import Definition, Graph
 from husk.builder.graph.operations import (
-    NONE,
     CacheMount,
-    Copy,
     Diff,
     Exec,
     ExecMount,
-    FileAction,
     Files,
     Merge,
     NestedBuild,
@@ -23,6 +20,7 @@ from husk.builder.graph.operations import (
 )
 from husk.builder.solver.execution import Execution, described, merged
 from husk.builder.sources.given import GivenStacks, source_of
+from husk.builder.store.file_actions import NONE, Copy, FileAction
 from husk.engine.images.make import MOST_LAYERS
 from husk.errors import InvalidParameter, NotImplementedYet
 

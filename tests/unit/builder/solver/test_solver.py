@@ -10,19 +10,12 @@ from msgspec import structs
 
 from husk.aio.tasks import Tasks
 from husk.builder.graph.graph import Graph
-from husk.builder.graph.operations import (
-    NONE,
-    Edge,
-    Exec,
-    ExecMount,
-    Merge,
-    NestedBuild,
-    Operation,
-    ProcessSpec,
-)
-from husk.builder.solver.solver import Record, Solver
+from husk.builder.graph.operations import Edge, Exec, ExecMount, Merge, NestedBuild, Operation, ProcessSpec
+from husk.builder.solver.interfaces import Record
+from husk.builder.solver.solver import Solver
 from husk.builder.solver.source_policy import SourcePolicy
 from husk.builder.solver.source_rules import Action, Match, SourceDenied, SourceRule, Update
+from husk.builder.store.file_actions import NONE
 from husk.errors import Forbidden, InvalidParameter
 from tests.unit.builder.solver.solving import Memory, Watch, Worker, chain, copy, source, step
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from husk.builder.graph.graph import Graph
-from husk.builder.graph.layered import layered
-from husk.builder.graph.operations import NONE, Copy, Edge, FileAction, Files, Operation, Owner, Source
+from husk.builder.graph.graph import Graph, layered
+from husk.builder.graph.operations import Edge, Files, Operation, Source
 from husk.builder.solver.waiting_copies import WaitingCopies, WaitingCopy, waiting_copies
 from husk.builder.store.ahead import AheadTar, Below
+from husk.builder.store.file_actions import NONE, Copy, FileAction, Owner
 from tests.support.work import lines_run
 
 

@@ -13,7 +13,7 @@ from husk.builder.steps.held import StepContainer
 from husk.builder.steps.mounts import Prepared
 from husk.errors import Conflict, Forbidden, InvalidParameter
 from husk.runtime.assembly.step import Layered
-from husk.runtime.supervise.foreground import ContainerEnd
+from husk.runtime.supervise.begun import ContainerEnd
 
 STREAMS: Any = SimpleNamespace(console_socket="")
 

@@ -12,7 +12,7 @@ from husk.engine.networks.connector import Connected
 from husk.errors import InvalidParameter
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ProcessUser
+from husk.runtime.spec.users import ProcessUser
 from tests.support.drivers import HOST
 
 PATHS = ContainerPaths(Path("/r"), Path("/h"), Path("/n"), Path("/c"), "/husk/id")

@@ -25,7 +25,7 @@ from husk.runtime.assembly.paths import Paths
 from husk.runtime.assembly.step import Layered, StepMount
 from husk.runtime.oci import OCIRuntime
 from husk.runtime.spec.document import SpecMount as SpecMount
-from husk.runtime.supervise.foreground import ContainerEnd
+from husk.runtime.supervise.begun import ContainerEnd
 from husk.runtime.supervise.stdio import Streams
 from tests.support.drivers import HOST
 from tests.support.steps import Listener

@@ -11,7 +11,7 @@ import pytest
 from husk.builder.steps.spares import Spares
 from husk.errors import SystemFault
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.foreground import ContainerEnd
+from husk.runtime.supervise.begun import ContainerEnd
 
 CRUN = OCIRuntime("crun", "/usr/bin/crun", (), Path("/root"), known_files=True)
 RUNC = OCIRuntime("runc", "/usr/bin/runc", (), Path("/root"))

@@ -1,16 +1,21 @@
 """Records that are kept of a tree between two syncs."""
 
 import io
+import stat
 
 import pytest
 
+from husk.builder.store import sync_table
 from husk.builder.store.sync_table import (
+    DIGEST_SIZE,
     NO_LOOK,
     NO_PLACE,
     Brief,
     Listed,
     PackedTree,
     SyncTable,
+    content_hash,
+    look_digest,
     pack_brief,
     read_listed,
     read_looks,
@@ -117,3 +122,33 @@ def test_whoever_is_killed_while_noting_places_leaves_none(moment):
 def test_a_description_has_its_room():
     with pytest.raises(ValueError, match="too many words"):
         write_packed(io.BytesIO(written(some_table())), [1, 2, 3], PackedTree("x" * 512, "", ""))
+
+
+def test_everything_that_is_given_counts():
+    plain, content, xattrs = stat.S_IFREG | 0o644, content_hash(b"x").digest(), [("user.a", b"1")]
+    looks = [
+        look_digest(plain, 1, 2, 0, content, xattrs),
+        look_digest(plain & ~0o044, 1, 2, 0, content, xattrs),
+        look_digest(plain, 2, 2, 0, content, xattrs),
+        look_digest(plain, 1, 1, 0, content, xattrs),
+        look_digest(plain, 1, 2, 5, content, xattrs),
+        look_digest(plain, 1, 2, 0, content_hash(b"y").digest(), xattrs),
+        look_digest(plain, 1, 2, 0, content, [("user.a", b"2")]),
+    ]
+    assert len(set(looks)) == len(looks)
+    assert {len(look) for look in looks} == {DIGEST_SIZE}
+
+
+def test_contents_are_hashed_in_pieces_or_at_once():
+    pieces = content_hash()
+    pieces.update(b"con")
+    pieces.update(memoryview(b"tent"))
+    assert pieces.digest() == content_hash(b"content").digest() == content_hash(memoryview(b"content")).digest()
+
+
+def test_a_host_without_the_package_has_another_hash(monkeypatch):
+    usual = content_hash(b"content").digest()
+    monkeypatch.setattr(sync_table, "blake3", None)
+    other = content_hash(b"content").digest()
+    assert other != usual
+    assert len(other) == len(usual) == DIGEST_SIZE

@@ -18,9 +18,10 @@ from husk.engine.model.container_config import (
     ThrottleDevice,
 )
 from husk.errors import Conflict, HuskError, InvalidParameter, NotFound, Unavailable
+from husk.kernel.lean_mounts import Bring, Copies
 from husk.runtime.assembly import sources
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.conmon import Apart, Bring, Bundle, Copies
+from husk.runtime.supervise.conmon import Apart, Bundle
 from tests.support.but import but
 from tests.support.drivers import FakeMonitor, FakeSupervised
 from tests.support.room import Room

@@ -5,7 +5,7 @@ import pytest
 from husk.engine.containers.index import Exit, Instance
 from husk.engine.containers.stats import Mode, Statistics, StatsSample
 from husk.engine.model.container_config import HostConfig
-from husk.runtime.assembly.usage import CPU, Interface, MemoryUsage, ResourceUsage
+from husk.kernel.accounting import CPU, Interface, MemoryUsage, ResourceUsage
 from tests.support.room import Room
 from tests.unit.engine.records import container
 

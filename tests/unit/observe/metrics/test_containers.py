@@ -1,8 +1,8 @@
 """Each container's numbers, with its labels."""
 
 from husk.engine.containers.stats import RunningContainer
+from husk.kernel.brief_usage import BriefUsage
 from husk.observe.metrics.containers import samples
-from husk.runtime.assembly.usage import BriefUsage
 
 WITH_NETWORK = RunningContainer("0123456789abcdef", "web", "nginx:1", "/husk/0", 7)
 WITHOUT = RunningContainer("fedcba9876543210", "tool", "busybox", "/husk/1", 0)

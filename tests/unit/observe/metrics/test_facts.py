@@ -5,8 +5,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 
 from husk.engine.containers.stats import BriefMeasure, RunningContainer
+from husk.kernel.brief_usage import BriefUsage
 from husk.observe.metrics.facts import FactCollector, gather
-from husk.runtime.assembly.usage import BriefUsage
 from tests.unit.observe.metrics.played_engine import played
 
 RUNNERS = [RunningContainer(f"{number:064x}", f"c{number}", "busybox", f"/husk/{number}", 0) for number in range(5)]

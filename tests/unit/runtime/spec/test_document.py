@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from husk.runtime.spec.document import (
     Device,
     DeviceRule,
-    ProcessUser,
     Resources,
     Rlimit,
     RuntimeContainer,
@@ -17,6 +16,7 @@ from husk.runtime.spec.document import (
     Throttle,
     oci_spec,
 )
+from husk.runtime.spec.users import ProcessUser
 
 PLAIN = RuntimeContainer(rootfs="/r", args=("sh",), hostname="box", cgroup_path="/husk/1")
 

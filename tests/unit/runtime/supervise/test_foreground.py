@@ -10,7 +10,8 @@ from husk.aio.tasks import Tasks
 from husk.kernel import process
 from husk.kernel.cgroup_moves import Moves
 from husk.runtime.oci import OCIRuntime
-from husk.runtime.supervise.foreground import ContainerEnd, Foreground
+from husk.runtime.supervise.begun import ContainerEnd
+from husk.runtime.supervise.foreground import Foreground
 
 # Finds its own options as a runtime does: everything up to the verb is global.
 _SCRIPT = """#!/bin/sh

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from husk.builder.graph.graph import Graph, Location
-from husk.builder.graph.operations import Copy, Exec, Files, Operation
+from husk.builder.graph.operations import Exec, Files, Operation
+from husk.builder.store.file_actions import Copy
 from husk.text.encoded import encoded
 
 

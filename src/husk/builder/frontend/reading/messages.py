@@ -6,9 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from husk.builder.dockerfile.converted import ShownStep, UsedArg
-from husk.builder.dockerfile.errors import Span
 from husk.builder.dockerfile.options import Options, RemoteContext, StageAnswer, StageQuestion
-from husk.builder.dockerfile.rules import Warning
+from husk.builder.dockerfile.rules import Span, Warning
 from husk.builder.dockerfile.syntax import Syntax
 from husk.builder.graph.operations import Edge, Source
 from husk.engine.model.image import ImageConfig

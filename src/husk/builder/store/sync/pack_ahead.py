@@ -4,7 +4,7 @@ A client tells what its files look like before it sends them. So if it is known 
 directories above, `husk.builder.store.ahead`), a second process of the worker that receives the files can write
 headers, and behind each what has come of the file so far, and wait for more. It packs and hashes on one processor while
 the files come on the other. Whether it was right is found out when the files are copied
-(`husk.builder.store.workers.tar_heads`).
+(`husk.builder.store.workers.layer_tar`).
 
 It is done where it is worth it: for much data in files that are not small. Many small files keep all processors busy
 while they come.
@@ -21,13 +21,11 @@ from typing import Self
 import msgspec
 
 from husk.builder.store.sync import packets
-from husk.builder.store.sync.modes import system_mode
-from husk.builder.store.sync.packets import Stat
+from husk.builder.store.sync.packets import Stat, system_mode
 from husk.builder.store.sync.receiver import Receiver
 from husk.builder.store.workers.aside import Aside
 from husk.builder.store.workers.diff_blob import HashedFile
-from husk.builder.store.workers.layer_tar import foresee
-from husk.builder.store.workers.tar_heads import Heads
+from husk.builder.store.workers.layer_tar import Heads, foresee
 from husk.storage.tar.entry import padding
 from husk.storage.tar.members import BUFFER, TarWriter
 from husk.storage.workers.answers import Packed

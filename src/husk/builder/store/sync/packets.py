@@ -2,8 +2,12 @@
 
 Only these two are read, by hand: a context of 20,000 files is 60,000 packets. Fields may come in any order, unknown
 ones are passed over.
+
+Modes of files: Go's bits, as clients send them, in the system's.
 """
 
+import os
+import stat as modes
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -34,6 +38,7 @@ MODE_CHARACTER = 1 << 21
 MODE_STICKY = 1 << 20
 MODE_IRREGULAR = 1 << 19
 MODE_KIND = MODE_DIRECTORY | MODE_SYMLINK | MODE_DEVICE | MODE_PIPE | MODE_SOCKET | MODE_CHARACTER | MODE_IRREGULAR
+_WHITEOUT = (0, 0)
 
 
 class SyncError(Exception):
@@ -323,3 +328,51 @@ def _number(value: int) -> bytes:
         value >>= 7
     parts.append(value)
     return bytes(parts)
+
+
+@lru_cache(maxsize=512)
+def permissions(mode: int) -> int:
+    """A mode of Go's in the system's bits, without the kind."""
+    bits = mode & 0o777
+    if mode & MODE_SETUID:
+        bits |= modes.S_ISUID
+    if mode & MODE_SETGID:
+        bits |= modes.S_ISGID
+    if mode & MODE_STICKY:
+        bits |= modes.S_ISVTX
+    return bits
+
+
+def special_kind(stat: Stat) -> int:
+    """The kind of a pipe or a device, in the system's bits."""
+    kind = stat.mode & MODE_KIND
+    if kind == MODE_PIPE:
+        return modes.S_IFIFO
+    if kind == MODE_DEVICE | MODE_CHARACTER:
+        if (stat.major, stat.minor) == _WHITEOUT:
+            raise SyncError(f"{os.fsdecode(stat.path)!r} is an overlay's whiteout")
+        return modes.S_IFCHR
+    if kind == MODE_DEVICE:
+        return modes.S_IFBLK
+    raise SyncError(f"{os.fsdecode(stat.path)!r} is of no known kind (mode {stat.mode:#o})")
+
+
+def device(stat: Stat) -> int:
+    """The number of a device; 0 for a pipe."""
+    if stat.mode & MODE_PIPE:
+        return 0
+    if not (0 <= stat.major < 1 << 12 and 0 <= stat.minor < 1 << 20):
+        raise SyncError(f"{os.fsdecode(stat.path)!r} has no device's number")
+    return os.makedev(stat.major, stat.minor)
+
+
+def system_mode(stat: Stat) -> int:
+    """Return the mode that the system shows for a file that was made as the client told."""
+    kind = stat.mode & MODE_KIND
+    if not kind:
+        return modes.S_IFREG | permissions(stat.mode)
+    if kind & MODE_DIRECTORY:
+        return modes.S_IFDIR | permissions(stat.mode)
+    if kind == MODE_SYMLINK:
+        return modes.S_IFLNK | 0o777
+    return special_kind(stat) | permissions(stat.mode)

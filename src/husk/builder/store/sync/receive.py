@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable
 
-from husk.builder.store.own_place import doubled
+from husk.builder.store.space import doubled
 from husk.builder.store.sync.lines import ClientLines
 from husk.builder.store.sync.pack_ahead import PackAhead
 from husk.builder.store.sync.packets import SyncError

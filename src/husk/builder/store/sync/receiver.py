@@ -12,12 +12,21 @@ import os
 from collections.abc import Iterator
 from typing import Protocol
 
-from husk.builder.store.file_digest import look_digest
-from husk.builder.store.own_place import HOLDS_ITSELF
+from husk.builder.store.space import HOLDS_ITSELF
 from husk.builder.store.sync import packets
-from husk.builder.store.sync.modes import device, system_mode
-from husk.builder.store.sync.packets import DATA, DATA_BEGINS, ERROR, FIN, HEAD_SIZE, STAT, Stat, SyncError
-from husk.builder.store.sync_table import NO_LOOK, Brief, SyncTable, pack_brief
+from husk.builder.store.sync.packets import (
+    DATA,
+    DATA_BEGINS,
+    ERROR,
+    FIN,
+    HEAD_SIZE,
+    STAT,
+    Stat,
+    SyncError,
+    device,
+    system_mode,
+)
+from husk.builder.store.sync_table import NO_LOOK, Brief, SyncTable, look_digest, pack_brief
 from husk.storage.tar.whiteouts import is_overlay_xattr
 
 _LONGEST_PATH = 4096

@@ -13,13 +13,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from husk.builder.store.file_digest import content_hash
 from husk.builder.store.sync import packets
 from husk.builder.store.sync.exchange import Progress, SyncChannel, wait_for_goodbye
-from husk.builder.store.sync.modes import permissions
-from husk.builder.store.sync.packets import HEAD_SIZE, STAT, Stat, SyncError
+from husk.builder.store.sync.packets import HEAD_SIZE, STAT, Stat, SyncError, permissions
 from husk.builder.store.sync.receiver import Receiver
-from husk.builder.store.sync_table import SyncTable, read_table, write_table
+from husk.builder.store.sync_table import SyncTable, content_hash, read_table, write_table
 from husk.builder.store.workers.jobs import ReceiveJob
 from husk.errors import HuskError, InvalidParameter, SystemFault
 from husk.storage.workers.answers import Received

@@ -8,10 +8,9 @@ import os
 import stat as modes
 from collections.abc import Callable, Sequence
 
-from husk.builder.store.file_digest import ContentHash, content_hash
 from husk.builder.store.sync import packets
-from husk.builder.store.sync.modes import device, permissions, special_kind
-from husk.builder.store.sync.packets import Stat, SyncError
+from husk.builder.store.sync.packets import Stat, SyncError, device, permissions, special_kind
+from husk.builder.store.sync_table import ContentHash, content_hash
 
 # A file gets a descriptor, and its data goes to the disk, when more than this has come, or than that of all files.
 _SMALL = 1 << 18

@@ -5,7 +5,7 @@ All files are root's, as they are in a context that a client syncs. The process 
 
 import mmap
 
-from husk.builder.store.own_place import HOLDS_ITSELF, doubled
+from husk.builder.store.space import HOLDS_ITSELF, doubled
 from husk.builder.store.workers.jobs import ContextJob
 from husk.storage.tar.decompress import choose_reader
 from husk.storage.tar.entry import BLOCK_DEVICE, CHARACTER, DIRECTORY, TarEntry, TarError

@@ -5,9 +5,16 @@ headers say what files look like when they are complete. A single file is read o
 a directory is copied, the tar is made of what is copied, and says what that will look like: by a second process if it
 is much. What is there before, the directories above, is compared with what has become of it. Where that is not what was
 foreseen, and for all that is not simple, the tar is given up, and the layer is packed later as all others are.
+
+The headers of a tar, without contents: by their digest two who know the same files know whether their tars are one.
+
+One packs files while they come from a client, of what the client has told of them
+(`husk.builder.store.sync.pack_ahead`). The other one copies those files, and knows what the copies look like. Contents
+are what has come, for both.
 """
 
 import contextlib
+import hashlib
 import io
 import os
 import stat
@@ -18,12 +25,12 @@ import msgspec
 from husk.builder.store.workers.aside import Aside
 from husk.builder.store.workers.diff_blob import HashedFile
 from husk.builder.store.workers.file_data import SMALL, copy_data, is_sparse
-from husk.builder.store.workers.tar_heads import heads_of_tree
+from husk.kernel.mount import OPAQUE_XATTR
 from husk.kernel.rooted import open_beneath
 from husk.kernel.tree_cursor import DIRECTORY
 from husk.kernel.trees import walk
-from husk.storage.tar.members import BUFFER, TarWriter
-from husk.storage.tar.whiteouts import OPAQUE_MARK, OPAQUE_XATTR, is_overlay_xattr
+from husk.storage.tar.members import BUFFER, Output, TarWriter
+from husk.storage.tar.whiteouts import OPAQUE_MARK, is_overlay_xattr
 from husk.storage.workers.parts import Blob
 from husk.text.documents import decode
 
@@ -37,6 +44,8 @@ _MANY_BYTES = 4 << 20
 _SIMPLE = frozenset((stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO))
 
 Foreseen = Callable[[os.stat_result], os.stat_result]
+
+
 """What a copy of a file like this will look like."""
 
 
@@ -302,3 +311,43 @@ def _is_opaque(fd: int) -> bool:
         return os.getxattr(fd, OPAQUE_XATTR) == b"y"
     except OSError:
         return False
+
+
+class Heads:
+    """The output for headers, which are hashed and may be passed on; contents are not written here."""
+
+    def __init__(self, out: Output | None = None) -> None:
+        self._hash = hashlib.sha256()
+        self._out = out
+
+    def write(self, data: bytes, /) -> None:
+        self._hash.update(data)
+        if self._out is not None:
+            self._out.write(data)
+
+    def flush(self) -> None:
+        pass
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def heads_of_tree(path: str, source: int, foreseen: Callable[[os.stat_result], os.stat_result]) -> str:
+    """The digest of the headers of all that is in the open directory `source`, below `path`; "" if it is not simple.
+
+    `foreseen` tells what a copy of a file will look like. The current directory is another one afterwards.
+    """
+    heads = Heads()
+    members = TarWriter(heads)
+    top = f"{path}/" if path else ""
+    for found in walk(source, os.fchdir):
+        status, name, shown = found.status, os.fsencode(found.name), top + found.path
+        kind = stat.S_IFMT(status.st_mode)
+        simple = kind in _SIMPLE and (kind == stat.S_IFDIR or status.st_nlink == 1) and len(shown) <= _LONGEST_PATH
+        if not simple or not all(map(is_overlay_xattr, os.listxattr(name, follow_symlinks=False))):
+            return ""
+        if kind == stat.S_IFREG:
+            members.add_pieces(shown, (), foreseen(status))  # the header tells how much it is
+        else:
+            members.add(shown, name, foreseen(status))
+    return heads.digest()

@@ -11,7 +11,7 @@ from husk.engine.model.container import Container
 from husk.engine.model.container_config import ExecConfig
 from husk.errors import InvalidParameter
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import ProcessUser, resolve_user
+from husk.runtime.spec.users import ProcessUser, resolve_user
 from husk.text.documents import decode
 
 Json = dict[str, object]

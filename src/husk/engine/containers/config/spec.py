@@ -13,17 +13,9 @@ from husk.runtime.assembly.paths import ContainerPaths, cgroup_below
 from husk.runtime.seccomp import custom_profile, default_profile
 from husk.runtime.seccomp.precompiled import STAND_IN
 from husk.runtime.spec import capabilities
-from husk.runtime.spec.document import (
-    Device,
-    DeviceRule,
-    ProcessUser,
-    Resources,
-    Rlimit,
-    RuntimeContainer,
-    SpecMount,
-    Throttle,
-)
+from husk.runtime.spec.document import Device, DeviceRule, Resources, Rlimit, RuntimeContainer, SpecMount, Throttle
 from husk.runtime.spec.limits import clamp
+from husk.runtime.spec.users import ProcessUser
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CPU_PERIOD = 100_000

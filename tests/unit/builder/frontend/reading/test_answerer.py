@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from husk.builder.dockerfile.errors import Span
 from husk.builder.dockerfile.options import BaseImage, NamedContext, Options, StageAnswer
+from husk.builder.dockerfile.rules import Span
 from husk.builder.frontend.reading import graphs, messages
 from husk.builder.frontend.reading.answerer import Answerer, warm_up
 from husk.builder.graph.graph import Graph

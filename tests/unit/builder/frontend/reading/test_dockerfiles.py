@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from husk.builder.dockerfile.errors import DockerfileError, Span
+from husk.builder.dockerfile.errors import DockerfileError
 from husk.builder.dockerfile.options import BaseImage, Options, StageAnswer, StageQuestion
+from husk.builder.dockerfile.rules import Span
 from husk.builder.frontend.reading import dockerfiles, messages
 from husk.builder.frontend.reading.dockerfiles import Dockerfiles, look_up
 from husk.builder.frontend.reading.messages import Context

@@ -1,19 +1,14 @@
 from husk.builder.frontend.reading import graphs
 from husk.builder.graph.graph import Graph, Location
 from husk.builder.graph.operations import (
-    NONE,
     CacheMount,
-    Copy,
     Diff,
     Exec,
     ExecMount,
-    FileAction,
     Files,
-    MakeFile,
     Merge,
     NestedBuild,
     Operation,
-    Owner,
     ProcessSpec,
     SecretMount,
     SecretVariable,
@@ -22,6 +17,7 @@ from husk.builder.graph.operations import (
     StepUlimit,
     TmpfsMount,
 )
+from husk.builder.store.file_actions import NONE, Copy, FileAction, MakeFile, Owner
 from husk.registry.manifest import Platform
 
 

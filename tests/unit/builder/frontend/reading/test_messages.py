@@ -1,8 +1,8 @@
 import pytest
 from msgspec import ValidationError
 
-from husk.builder.dockerfile.errors import Span
 from husk.builder.dockerfile.options import Options, StageAnswer
+from husk.builder.dockerfile.rules import Span
 from husk.builder.frontend.reading import messages
 from husk.builder.graph.operations import Source
 from husk.engine.model.image import ImageConfig

@@ -15,7 +15,7 @@ from husk.builder.store.sync.pack_ahead import PackAhead, pack, top_of
 from husk.builder.store.sync.packets import MODE_CHARACTER, MODE_DEVICE, MODE_DIRECTORY, MODE_PIPE, MODE_SYMLINK, Stat
 from husk.builder.store.workers.diff_blob import write_blob
 from husk.builder.store.workers.jobs import ReceiveJob
-from husk.builder.store.workers.tar_heads import heads_of_tree
+from husk.builder.store.workers.layer_tar import heads_of_tree
 from husk.storage.tar.members import TarWriter
 from husk.storage.workers.answers import Failed, Invalid, Packed, Received
 from husk.storage.workers.parts import MARK, AheadPlan, Blob

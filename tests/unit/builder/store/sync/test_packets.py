@@ -1,13 +1,24 @@
 """Packets as bytes; what fsutil's own code writes is the reference (checked against real clients elsewhere)."""
 
 import contextlib
+import os
+import stat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from husk.builder.store.sync import packets
-from husk.builder.store.sync.packets import HEAD_SIZE, Packet, Stat, SyncError
+from husk.builder.store.sync.packets import (
+    HEAD_SIZE,
+    Packet,
+    Stat,
+    SyncError,
+    device,
+    permissions,
+    special_kind,
+    system_mode,
+)
 
 stats = some.builds(
     Stat,
@@ -140,3 +151,38 @@ def test_what_is_not_usual_data_is_left_to_others(message, behind):
 @given(some.integers(-(2**63), 2**63 - 1))
 def test_times_of_any_length(time):
     assert packets.read_stat(packets.write_stat(Stat(b"a", mtime=time))).mtime == time
+
+
+def test_permissions():
+    assert permissions(packets.MODE_SETUID | packets.MODE_SETGID | packets.MODE_STICKY | 0o751) == 0o7751
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (0o644, stat.S_IFREG | 0o644),
+        (packets.MODE_DIRECTORY | packets.MODE_STICKY | 0o777, stat.S_IFDIR | 0o1777),
+        (packets.MODE_SYMLINK | 0o700, stat.S_IFLNK | 0o777),
+        (packets.MODE_PIPE | 0o600, stat.S_IFIFO | 0o600),
+        (packets.MODE_DEVICE | 0o660, stat.S_IFBLK | 0o660),
+        (packets.MODE_DEVICE | packets.MODE_CHARACTER | 0o660, stat.S_IFCHR | 0o660),
+    ],
+)
+def test_kinds(mode, expected):
+    assert system_mode(Stat(b"x", mode, major=1, minor=3)) == expected
+
+
+def test_devices():
+    assert device(Stat(b"x", packets.MODE_DEVICE, major=8, minor=1)) == os.makedev(8, 1)
+    assert device(Stat(b"x", packets.MODE_PIPE, major=8, minor=1)) == 0
+    with pytest.raises(SyncError, match="device's number"):
+        device(Stat(b"x", packets.MODE_DEVICE, major=-1))
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [(packets.MODE_SOCKET, "no known kind"), (packets.MODE_DEVICE | packets.MODE_CHARACTER, "whiteout")],
+)
+def test_what_cannot_be_made(mode, reason):
+    with pytest.raises(SyncError, match=reason):
+        special_kind(Stat(b"x", mode))

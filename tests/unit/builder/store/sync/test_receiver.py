@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from husk.builder.store.file_digest import content_hash
-from husk.builder.store.own_place import doubled
+from husk.builder.store.space import doubled
 from husk.builder.store.sync import packets
 from husk.builder.store.sync.packets import MODE_DIRECTORY, MODE_SYMLINK, Stat, SyncError
 from husk.builder.store.sync.receiver import Receiver, look_of
 from husk.builder.store.sync.sender import Sender
-from husk.builder.store.sync_table import SyncTable
+from husk.builder.store.sync_table import SyncTable, content_hash
 
 
 class Memory:

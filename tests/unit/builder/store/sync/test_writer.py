@@ -5,10 +5,10 @@ import stat
 
 import pytest
 
-from husk.builder.store.file_digest import content_hash
 from husk.builder.store.sync import packets
 from husk.builder.store.sync.packets import MODE_DIRECTORY, Stat, SyncError
 from husk.builder.store.sync.writer import TreeWriter
+from husk.builder.store.sync_table import content_hash
 
 
 @pytest.fixture

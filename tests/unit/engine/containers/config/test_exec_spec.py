@@ -6,7 +6,7 @@ from husk.engine.containers.config import exec_spec
 from husk.engine.model.container import Container
 from husk.engine.model.container_config import ContainerConfig, ExecConfig, HostConfig
 from husk.errors import InvalidParameter
-from husk.runtime.spec.document import ProcessUser
+from husk.runtime.spec.users import ProcessUser
 
 FIRST: dict[str, object] = {
     "args": ["sleep", "9"],

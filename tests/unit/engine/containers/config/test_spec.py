@@ -22,8 +22,9 @@ from husk.engine.model.container import MountPoint
 from husk.engine.model.container_config import ContainerConfig, HostConfig, Ulimit
 from husk.runtime.assembly.paths import ContainerPaths
 from husk.runtime.seccomp.precompiled import ANNOTATION, STAND_IN
-from husk.runtime.spec.document import ProcessUser, Rlimit, RuntimeContainer
+from husk.runtime.spec.document import Rlimit, RuntimeContainer
 from husk.runtime.spec.host_facts import HostFacts
+from husk.runtime.spec.users import ProcessUser
 from tests.support.but import but
 from tests.unit.engine.records import container
 

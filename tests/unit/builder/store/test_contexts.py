@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from husk.builder.store.small_contexts import fill_small
+from husk.builder.store.contexts import fill_small
 
 
 def archive(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from husk.builder.store.small_diffs import SmallDiffs, small_size
+from husk.builder.store.diff_packing import SmallDiffs, small_size
 from husk.storage.blobs import BlobStore
 from husk.storage.workers.diff import write_diff
 

@@ -1,4 +1,4 @@
-from husk.builder.store.own_place import doubled
+from husk.builder.store.space import doubled
 
 
 def test_the_end_of_a_path_twice():
