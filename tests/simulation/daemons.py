@@ -10,8 +10,7 @@ from unittest.mock import AsyncMock, Mock
 from husk.engine.containers.service import Containers
 from husk.engine.model.events import Events
 from husk.errors import HuskError, Unavailable
-from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
-from husk.swarm.manager.dispatcher.server import DispatcherServer
+from husk.swarm.manager.dispatcher.dispatcher import Dispatcher, DispatcherServer
 from husk.swarm.manager.liveness import Liveness, NodeMarker
 from husk.swarm.manager.reconciler import Reconciler
 from husk.swarm.manager.workers import Workers

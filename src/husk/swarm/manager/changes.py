@@ -9,8 +9,8 @@ from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.ids import new_id
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ContainerSpec, DriverSpec, Service, Task, TaskSpec, TaskState, TaskStatus
-from husk.swarm.state.batches import batches
 from husk.swarm.state.records import SwarmRecords
+from husk.swarm.state.transactions import batches
 
 WAITING = "pending task scheduling"
 LONGEST_REASON = 4096

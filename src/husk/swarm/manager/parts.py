@@ -8,8 +8,7 @@ from typing import NamedTuple
 from husk.swarm import port
 from husk.swarm.logs.parts import LogParts
 from husk.swarm.manager.ca_server import CAServer
-from husk.swarm.manager.dispatcher.dispatcher import Dispatcher
-from husk.swarm.manager.dispatcher.server import DispatcherServer
+from husk.swarm.manager.dispatcher.dispatcher import Dispatcher, DispatcherServer
 from husk.swarm.manager.listener import ClusterListener
 from husk.swarm.manager.liveness import Liveness, NodeMarker
 from husk.swarm.manager.objects import Kind, Objects

@@ -22,8 +22,12 @@ from husk.storage.secrets.sealing import Sealer
 from husk.swarm import ca, port
 from husk.swarm.ca import roots
 from husk.swarm.membership.cluster import Cluster
-from husk.swarm.membership.member_certificate import CertificateOwner, MemberCertificate
-from husk.swarm.membership.store_certificates import IssuedCertificate, StoreCertificates
+from husk.swarm.membership.store_certificates import (
+    CertificateOwner,
+    IssuedCertificate,
+    MemberCertificate,
+    StoreCertificates,
+)
 from husk.swarm.model.clocks import CLOCK, Clock
 from husk.swarm.model.node import Node
 from husk.swarm.model.refusals import LOCKED
@@ -83,7 +87,7 @@ class EtcdDriver:
 
     async def relieve(self, endpoints: list[HostPort], certificates: CertificateFiles) -> None:
         """Give a full etcd room."""
-        await etcd.relief.relieve(endpoints, await asyncio.to_thread(tls_context, certificates))
+        await etcd.members.relieve(endpoints, await asyncio.to_thread(tls_context, certificates))
 
 
 ETCD = EtcdDriver()

@@ -15,12 +15,11 @@ from husk.errors import Conflict, HuskError
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.swarm import KEY, read_swarm
 from husk.swarm.state import open_store
-from husk.swarm.state.batches import batches
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.shared import Shared
-from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, version_in
+from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, batches, version_in
 from husk.text.documents import MalformedDocument
 
 log = logging.getLogger(__name__)

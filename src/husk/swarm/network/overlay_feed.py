@@ -3,11 +3,17 @@
 `settle` is called whenever something may have changed. Of addresses it looks at those that have come, gone or changed
 since, or whose task or node has (`OverlayView`); what is so already costs no call to the kernel. What a daemon that was
 killed left of addresses is given back by the next one's first look.
+
+A host's view of one overlay network's endpoints on other hosts, kept address by address.
+
+Whoever keeps one says which addresses may have changed (`note`, `forget`): what came of one is made anew, and nothing
+else is looked at. What stays the same stays the same object, so that to compare two looks costs little.
 """
 
 import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from functools import partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -17,17 +23,58 @@ from husk.engine.networks.overlays import OverlayWay, Underlay, encrypted
 from husk.engine.networks.service import Networks
 from husk.engine.networks.sharing import Occupant, Place, occupant
 from husk.errors import HuskError
+from husk.network.peers import OverlayPeer
 from husk.network.wireguard.parties import Mesh, Party, inner_address, key_of_text, normal
 from husk.swarm.model.services import any_ingress, is_assigned, is_reached
 from husk.swarm.network import share
 from husk.swarm.network.allocator import OverlayAllocator, world_of
 from husk.swarm.network.local_node import LocalNode
-from husk.swarm.network.overlay_view import OverlayView
 from husk.swarm.spec.containers import attachments
 from husk.swarm.state.records import SwarmRecords
 
+Address = IPv4Address | IPv6Address
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+class OverlayView:
+    def __init__(self, own: tuple[str, ...]) -> None:
+        """`own` are this host's addresses on the network."""
+        self.own = own
+        self._own = {":" in address: address for address in own}
+        # By address: who is where, and by which of our addresses an endpoint there answers us.
+        self.peers: dict[str, OverlayPeer] = {}
+        self.sources: dict[str, tuple[str, str]] = {}
+        # By name and address.
+        self.names: dict[str, dict[str, Address]] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
+
+    def note(self, place: Place, mac: str, host: str, told: bool) -> None:
+        """An address is another host's. `host` is where packets for it go, empty where that is not known; `told` says
+        that its names lead there."""
+        address = place.address
+        source = self._own.get(":" in address) if place.kind == "endpoint" else None
+        _put(self.sources, address, (address, source) if source else None)
+        _put(self.peers, address, OverlayPeer(address, mac, host) if host else None)
+        names = tuple(dict.fromkeys(name.lower() for name in place.names)) if told else ()
+        if names != self._named.get(address, ()):
+            self._unname(address)
+            if names:
+                self._named[address] = names
+            for name in names:
+                self.names.setdefault(name, {})[address] = ip_address(address)
+
+    def forget(self, address: str) -> None:
+        """It is nobody's, a service's, or this host's."""
+        self.sources.pop(address, None)
+        self.peers.pop(address, None)
+        self._unname(address)
+
+    def _unname(self, address: str) -> None:
+        for name in self._named.pop(address, ()):
+            del self.names[name][address]
+            if not self.names[name]:
+                del self.names[name]
 
 
 class OverlayFeed:
@@ -379,3 +426,11 @@ def _spare(places: Iterable[Place]) -> set[str]:
             found.add(place.key)
         seen.add(whose)
     return found
+
+
+def _put(found: dict[str, T], key: str, value: T | None) -> None:
+    """Keep what is the same, and its place in the order."""
+    if value is None:
+        found.pop(key, None)
+    elif found.get(key) != value:
+        found[key] = value

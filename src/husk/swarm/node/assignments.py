@@ -2,22 +2,50 @@
 
 A manager's own agent has both from the records themselves (`LocalAssignments`). That of a worker has them over the
 cluster port: see `dispatcher` for the manager's end and `remote_assignments` for the worker's.
+
+Credentials that came with a service, sealed in its record: the pull for its next task may need them.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
 
+from husk.errors import HuskError
 from husk.registry.auth import Credentials
+from husk.storage.secrets.sealing import Sealer
 from husk.swarm.membership.cluster import Cluster
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import Service, Task, TaskStatus, is_assigned, is_given
-from husk.swarm.node.credentials import PullCredentials
 from husk.swarm.node.delivery import files_of
 from husk.swarm.state.records import SwarmRecords
+from husk.text.documents import decode
 
 LOCKED = "the swarm is locked: its secrets and configs cannot be read (docker swarm unlock)"
+
+
+class PullCredentials:
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    async def keep(self, service: Service, credentials: Credentials | None) -> Service:
+        """The service with these, for the caller to save; without new ones those that it has stay."""
+        if not credentials:
+            return service
+        value = msgspec.json.encode(credentials)
+        sealed = await asyncio.to_thread(self._sealer.seal, value, _context(service))
+        return msgspec.structs.replace(service, credentials=sealed)
+
+    async def of(self, service: Service) -> Credentials | None:
+        """None where there are none, or none that can be read now: the registry then says what it misses."""
+        if not service.credentials:
+            return None
+        try:
+            value = await asyncio.to_thread(self._sealer.unseal, service.credentials, _context(service))
+        except HuskError:
+            return None
+        return decode(value, Credentials)
 
 
 class Assignments(Protocol):
@@ -97,3 +125,7 @@ class LocalAssignments:
     async def gone(self, task: Task) -> None:
         await self._store.delete(task)
         self._changed(task)
+
+
+def _context(service: Service) -> str:
+    return f"credentials of service {service.id}"

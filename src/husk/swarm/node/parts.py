@@ -16,8 +16,7 @@ from husk.swarm.model.services import Task
 from husk.swarm.model.swarm import Membership
 from husk.swarm.network.parts import NetworkParts
 from husk.swarm.node.agent import Agent
-from husk.swarm.node.assignments import LocalAssignments
-from husk.swarm.node.credentials import PullCredentials
+from husk.swarm.node.assignments import LocalAssignments, PullCredentials
 from husk.swarm.node.delivery import Deliveries, SealedValues
 from husk.swarm.node.runner import TaskRunner
 from husk.swarm.signals import Signal

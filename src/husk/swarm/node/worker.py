@@ -19,8 +19,7 @@ from husk.engine.networks.service import Networks
 from husk.errors import HuskError
 from husk.storage.secrets.task_files import TaskFiles
 from husk.swarm.ca.identity import Identity
-from husk.swarm.logs.source import LogSource
-from husk.swarm.logs.worker_logs import WorkerLogs
+from husk.swarm.logs.source import LogSource, WorkerLogs
 from husk.swarm.membership.joining import FAREWELL, is_managers
 from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.swarm import Membership

@@ -1,27 +1,37 @@
-"""Translates a task's template into a container's configuration. Pure."""
+"""Translates a task's template into a container's configuration. Pure.
 
+A service's privileges as the security privilege_options of its containers.
+"""
+
+import base64
+import binascii
 from collections.abc import Iterable
 
 import msgspec
 
+from husk.engine.containers.config import security
 from husk.engine.model.container import TASK_LABEL
 from husk.engine.model.container_config import ContainerConfig, EndpointRequest, HostConfig, LogConfig, PortBinding
 from husk.engine.model.network import Network
+from husk.errors import InvalidParameter, NotImplementedYet
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import (
     ContainerSpec,
     NetworkAttachment,
+    Privileges,
+    SeccompMode,
+    SELinuxContext,
     Service,
     Task,
     TaskResources,
     any_ingress,
     copied,
 )
-from husk.swarm.spec import privileges
 from husk.swarm.spec.expand import expanded, words_of
 
 SERVICE_LABEL = "com.docker.swarm.service.id"
 SECOND = 10**9
+_PREFIX = "rpc error: code = InvalidArgument desc = "
 
 
 def container_config(
@@ -93,7 +103,7 @@ def _host_config(task: Task, service: Service, spec: ContainerSpec) -> HostConfi
         memory_reservation=reservations.memory_bytes if reservations else 0,
         memory_swappiness=resources.memory_swappiness if resources else None,
         memory_swap=_swap(limits.memory_bytes if limits else 0, resources) if resources else 0,
-        security_opt=(privileges.options(spec.privileges) or None) if spec.privileges is not None else None,
+        security_opt=(privilege_options(spec.privileges) or None) if spec.privileges is not None else None,
     )
 
 
@@ -144,3 +154,49 @@ def _host_entry(text: str) -> str:
     """`address name alias…` (the hosts file's order) as `name:address`."""
     words = text.split()
     return f"{words[1]}:{words[0]}" if len(words) > 1 else text
+
+
+def check_privileges(wanted: Privileges | None) -> None:
+    """Raise for what cannot become security privilege_options; what would be ignored is refused instead."""
+    if wanted is None:
+        return
+    if wanted.credential_spec:
+        raise NotImplementedYet("credential specs of services are for Windows: Husk does not implement them")
+    if wanted.app_armor is not None and wanted.app_armor.mode not in ("", "default", "disabled"):
+        raise InvalidParameter(_PREFIX + f"unknown AppArmor mode {wanted.app_armor.mode!r}: default and disabled are")
+    if wanted.seccomp is not None:
+        _check_seccomp(wanted.seccomp)
+    security.check(privilege_options(wanted))
+
+
+def privilege_options(wanted: Privileges) -> list[str]:
+    """The words of `--security-opt` that mean the same."""
+    found = ["no-new-privileges"] if wanted.no_new_privileges else []
+    if wanted.seccomp is not None and wanted.seccomp.mode == "unconfined":
+        found.append("seccomp=unconfined")
+    if wanted.seccomp is not None and wanted.seccomp.mode == "custom":
+        found.append("seccomp=" + _profile(wanted.seccomp))
+    if wanted.app_armor is not None and wanted.app_armor.mode == "disabled":
+        found.append("apparmor=unconfined")
+    return found + (_labels(wanted.se_linux_context) if wanted.se_linux_context is not None else [])
+
+
+def _check_seccomp(wanted: SeccompMode) -> None:
+    if wanted.mode not in ("", "default", "unconfined", "custom"):
+        raise InvalidParameter(_PREFIX + f"unknown seccomp mode {wanted.mode!r}: default, unconfined and custom are")
+    if bool(wanted.profile) != (wanted.mode == "custom"):
+        raise InvalidParameter(_PREFIX + "a seccomp profile goes with the mode custom, and that with a profile")
+
+
+def _profile(wanted: SeccompMode) -> str:
+    try:
+        return base64.b64decode(wanted.profile, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise InvalidParameter(_PREFIX + f"the seccomp profile must be text in base64: {error}") from None
+
+
+def _labels(context: SELinuxContext) -> list[str]:
+    if context.disable:
+        return ["label=disable"]
+    parts = {"user": context.user, "role": context.role, "type": context.type, "level": context.level}
+    return [f"label={name}:{value}" for name, value in parts.items() if value]

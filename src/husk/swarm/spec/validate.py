@@ -9,7 +9,7 @@ from husk.registry import reference
 from husk.swarm.model.ids import check_service_name
 from husk.swarm.model.placement import check_constraint
 from husk.swarm.model.services import ContainerSpec, ServiceSpec, UpdateConfig
-from husk.swarm.spec import expand, privileges
+from husk.swarm.spec import containers, expand
 
 _PREFIX = "rpc error: code = InvalidArgument desc = "
 # A record has the specification before the last update, too, and no store takes more than 1.5 MiB at once.
@@ -42,7 +42,7 @@ def check(spec: ServiceSpec, former: Sequence[ServiceSpec | None] = ()) -> None:
     _check_mounts(template.container_spec)
     _check_health(template.container_spec)
     expand.check(template.container_spec, spec.labels)
-    privileges.check(template.container_spec.privileges)
+    containers.check_privileges(template.container_spec.privileges)
     _check_mode(spec)
     policy = template.restart_policy
     if policy is not None:

@@ -2,21 +2,28 @@
 
 Where several hosts share the store, `feed` brings what others write; everything here counts by versions, so it does not
 matter which comes first: the answer to a write of ours, or the news of it.
+
+Records of the swarm that cannot be read here: a newer release wrote them, or they are damaged.
+
+Such a record is left out, and no other. What it may concern stays as it is: tasks of a service that cannot be read, and
+a service one of whose tasks cannot, since another task in its place might be one too many.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Self, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from husk.errors import HuskError, InvalidParameter, NotFound, Unavailable
 from husk.swarm.model.clocks import CLOCK, Clock, node_by_ours, service_by_ours, task_by_ours
 from husk.swarm.model.node import Node
+from husk.swarm.model.placement import Port, host_ports
 from husk.swarm.model.services import ClusterObject, Service, Task
 from husk.swarm.model.swarm import KEY, Swarm
-from husk.swarm.model.usage import Port, host_ports
 from husk.swarm.signals import Signal
 from husk.swarm.state.cluster_store import ClusterStore
 from husk.swarm.state.kinds import READERS, SwarmRecord, key_of, kind_of, only_tasks
@@ -24,8 +31,7 @@ from husk.swarm.state.leader import Leadership, SoleLeadership
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.task_index import TaskIndex
 from husk.swarm.state.transactions import NEW, Check, ClusterRecord, Delete, News, Put, Stale, Step
-from husk.swarm.state.unreadable import UnreadableRecords
-from husk.text.documents import MalformedDocument
+from husk.text.documents import MalformedDocument, decode
 
 T = TypeVar("T")
 R = TypeVar("R", Service, Task, ClusterObject, Swarm, Node)
@@ -39,6 +45,9 @@ HEARING, CATCHING_UP = 5.0, 1.0
 _NOTHING = "nothing"
 # Later than any revision of a store.
 _LATEST = 1 << 62
+log = logging.getLogger(__name__)
+
+Name = tuple[str, str]
 
 
 class SwarmRecords:
@@ -440,3 +449,47 @@ def resolve(records: dict[str, T], names: dict[str, str], reference: str, kind: 
     if not matches:
         raise NotFound(f"{kind} {reference} not found")
     return records[matches[0]]
+
+
+class _OfService(Struct):
+    """The service that is read of a task that is not understood."""
+
+    service_id: str = ""
+
+
+class UnreadableRecords:
+    def __init__(self, names: Iterable[Name] = ()) -> None:
+        """`names` are (kind, key)."""
+        # With the service of a task, where that could be read.
+        self._names: dict[Name, str] = dict.fromkeys(names, "")
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def note(self, name: Name, body: bytes, reason: Exception) -> None:
+        """It is logged once, however often it is written."""
+        if name not in self._names:
+            log.warning("%s %s cannot be read here, and stays as it is: %s", *name, reason)
+        self._names[name] = _service_of(body) if name[0] == "task" else ""
+
+    def forget(self, name: Name) -> None:
+        """It can be read, or is gone."""
+        self._names.pop(name, None)
+
+    @property
+    def services(self) -> frozenset[str]:
+        return frozenset(key for kind, key in self._names if kind == "service")
+
+    def concerns(self, service_id: str) -> bool:
+        """Tell if one of the service's tasks cannot be read."""
+        return service_id in self._names.values()
+
+
+def _service_of(body: bytes) -> str:
+    try:
+        return decode(body, _OfService).service_id
+    except MalformedDocument:
+        return ""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from husk.swarm.model.placement import NodeUsage, Port, TaskUsage, takes_room
 from husk.swarm.model.services import Task
-from husk.swarm.model.usage import NodeUsage, Port, TaskUsage, takes_room
 from husk.swarm.signals import Signal
 
 _FAILED = ("failed", "rejected")

@@ -3,10 +3,12 @@
 A record has a kind, a key and a body, which is a JSON object. Each transaction makes a new revision of the store; the
 version of a record is the revision that wrote it last. The field `version` of a body belongs to the store: what a
 writer puts there means nothing.
+
+As much at once as one transaction, or one message, takes: counted in pieces and in bytes.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +16,12 @@ from husk.errors import Conflict, InvalidParameter, Unavailable
 from husk.text.documents import MalformedDocument, decode
 
 NEW = 0
+T = TypeVar("T")
+
+# etcd takes 128 steps in a transaction and 1.5 MiB in a request; a config alone may have 1.3 MB.
+MOST_STEPS, MOST_BYTES = 100, 512 * 1024
+
+
 """The version of a record that is not there."""
 
 
@@ -122,3 +130,21 @@ def with_version(body: bytes, version: int) -> bytes:
     except MalformedDocument as error:
         raise InvalidParameter(f"the body of a record must be a JSON object: {error}") from None
     return msgspec.json.encode(fields | {"version": version})
+
+
+def batches(
+    items: Iterable[T], size: Callable[[T], int], *, steps: int | None = None, most: int | None = None
+) -> Iterator[list[T]]:
+    """The items in their order, each batch within both limits; one that is too large by itself is alone in its own."""
+    steps, most = MOST_STEPS if steps is None else steps, MOST_BYTES if most is None else most
+    some: list[T] = []
+    taken = 0
+    for item in items:
+        needed = size(item)
+        if some and (len(some) == steps or taken + needed > most):
+            yield some
+            some, taken = [], 0
+        some.append(item)
+        taken += needed
+    if some:
+        yield some

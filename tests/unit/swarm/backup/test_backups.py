@@ -197,7 +197,7 @@ async def test_a_swarm_that_others_make_during_a_restore_is_theirs(
 ) -> None:
     """Before any of our transactions, amid them, and before that of our swarm."""
     data = await room.backups.make(WORD)
-    monkeypatch.setattr("husk.swarm.state.batches.MOST_STEPS", 1)
+    monkeypatch.setattr("husk.swarm.state.transactions.MOST_STEPS", 1)
     theirs = msgspec.structs.replace(room.cluster.swarm, id="theirs")
     fresh.store.store = Raced(SqliteStore(fresh.state), Put("swarm", KEY, msgspec.json.encode(theirs), NEW), before)
     with pytest.raises(Unavailable, match="holds a swarm already"):
@@ -299,7 +299,7 @@ async def test_wherever_the_daemon_dies_the_next_has_all_or_nothing(
 ) -> None:
     """In a store that takes the records in several transactions."""
     data = await room.backups.make(WORD)
-    monkeypatch.setattr("husk.swarm.state.batches.MOST_STEPS", 2)
+    monkeypatch.setattr("husk.swarm.state.transactions.MOST_STEPS", 2)
 
     async def dead(self: Backups, *given: object) -> None:
         """Die in the middle: a dead process undoes nothing."""

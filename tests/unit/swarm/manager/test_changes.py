@@ -10,10 +10,9 @@ from husk.swarm.manager.changes import TaskChanges
 from husk.swarm.manager.planner import Action, Create, Forget, Orphan, Plan, Stop
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import ContainerSpec, DriverSpec, Mode, ReplicatedJob, Service, TaskState
-from husk.swarm.state.batches import MOST_BYTES, MOST_STEPS
 from husk.swarm.state.records import SwarmRecords
 from husk.swarm.state.sqlite import SqliteStore
-from husk.swarm.state.transactions import Put, Stale, Step
+from husk.swarm.state.transactions import MOST_BYTES, MOST_STEPS, Put, Stale, Step
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 

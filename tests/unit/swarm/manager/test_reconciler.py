@@ -29,8 +29,8 @@ from husk.swarm.model.services import (
     UpdateConfig,
     UpdateStatus,
 )
+from husk.swarm.state.records import UnreadableRecords
 from husk.swarm.state.transactions import Check, ClusterRecord, News, Put, Step, StoreUnavailable
-from husk.swarm.state.unreadable import UnreadableRecords
 from tests.support.but import but
 from tests.unit.swarm.world import GIB, World
 

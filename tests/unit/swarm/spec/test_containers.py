@@ -1,13 +1,21 @@
 """A task's template as a container's configuration."""
 
-import msgspec
+import base64
 
+import msgspec
+import pytest
+
+from husk.errors import InvalidParameter, NotImplementedYet
 from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import (
     Amount,
+    AppArmorMode,
     ContainerSpec,
     NetworkAttachment,
     PortConfig,
+    Privileges,
+    SeccompMode,
+    SELinuxContext,
     Service,
     ServiceSpec,
     Task,
@@ -16,6 +24,7 @@ from husk.swarm.model.services import (
     TaskStatus,
     VirtualIP,
 )
+from husk.swarm.spec import containers
 from husk.swarm.spec.containers import container_config
 
 NODE = NodeFacts(id="n1", hostname="alpha")
@@ -79,3 +88,53 @@ def test_only_ports_in_host_mode_are_the_containers_own():
     _, (_, config, host, _) = made(TaskSpec(container_spec=ContainerSpec(image="x")), ports=ports)
     assert list(host.port_bindings) == ["80/tcp"]
     assert set(config.exposed_ports or {}) == {"80/tcp", "81/tcp"}
+
+
+PROFILE = '{"defaultAction": "SCMP_ACT_ALLOW"}'
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_each_has_its_word():
+    wanted = Privileges(
+        no_new_privileges=True,
+        seccomp=SeccompMode(mode="custom", profile=encoded(PROFILE)),
+        app_armor=AppArmorMode(mode="disabled"),
+        se_linux_context=SELinuxContext(user="u", level="s0:c1"),
+    )
+    containers.check_privileges(wanted)
+    assert containers.privilege_options(wanted) == [
+        "no-new-privileges", f"seccomp={PROFILE}", "apparmor=unconfined", "label=user:u", "label=level:s0:c1",
+    ]  # fmt: skip
+
+
+def test_what_is_usual_needs_no_word():
+    usual = Privileges(seccomp=SeccompMode(mode="default"), app_armor=AppArmorMode(mode="default"))
+    containers.check_privileges(usual)
+    containers.check_privileges(None)
+    assert containers.privilege_options(usual) == []
+    assert containers.privilege_options(Privileges(seccomp=SeccompMode(mode="unconfined"))) == ["seccomp=unconfined"]
+    assert containers.privilege_options(Privileges(se_linux_context=SELinuxContext(disable=True))) == ["label=disable"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Privileges(seccomp=SeccompMode(mode="strict")),
+        Privileges(seccomp=SeccompMode(mode="custom")),
+        Privileges(seccomp=SeccompMode(mode="unconfined", profile=encoded(PROFILE))),
+        Privileges(seccomp=SeccompMode(mode="custom", profile="not base64")),
+        Privileges(seccomp=SeccompMode(mode="custom", profile=encoded("not a profile"))),
+        Privileges(app_armor=AppArmorMode(mode="complain")),
+    ],
+)
+def test_what_cannot_be_is_refused(wanted: Privileges):
+    with pytest.raises(InvalidParameter):
+        containers.check_privileges(wanted)
+
+
+def test_credential_specs_are_for_others():
+    with pytest.raises(NotImplementedYet):
+        containers.check_privileges(Privileges(credential_spec={"File": "x"}))

@@ -1,6 +1,7 @@
 """Records of the cluster: written with versions, found again, looked up as Docker does."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from husk.swarm.model.services import SECOND, ClusterObject, Service, ServiceSpe
 from husk.swarm.model.swarm import KEY
 from husk.swarm.spec.defaults import DEFAULT_RESTART_DELAY
 from husk.swarm.state.cluster_store import ClusterStore
-from husk.swarm.state.records import SwarmRecords, in_sequence, resolve
+from husk.swarm.state.records import SwarmRecords, UnreadableRecords, in_sequence, resolve
 from husk.swarm.state.sqlite import SqliteStore
 from husk.swarm.state.transactions import Check, ClusterRecord, Delete, News, Stale, Step
 from tests.support.but import but
@@ -379,3 +380,22 @@ async def test_memory_catches_up_with_tasks_that_others_have_written(records: Sw
     await records.save(task(service("c")))
     with pytest.raises(Unavailable, match="has not heard yet what the others have written"):
         await other.catch_up()
+
+
+REASON = ValueError("Invalid enum value 'hibernating'")
+
+
+def test_a_task_concerns_its_service(caplog: pytest.LogCaptureFixture) -> None:
+    unreadable = UnreadableRecords([("service", "old")])
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            unreadable.note(("task", "t"), b'{"service_id": "web", "status": 7}', REASON)
+        unreadable.note(("task", "u"), b"{", REASON)
+        unreadable.note(("service", "db"), b'{"service_id": "never"}', REASON)
+    assert len(caplog.messages) == 3 and "task t" in caplog.messages[0] and "hibernating" in caplog.messages[0]
+    assert [unreadable.concerns(id) for id in ("web", "db", "old", "never")] == [True, False, False, False]
+    assert unreadable.services == {"old", "db"} and len(unreadable) == 4 and ("task", "u") in unreadable
+    for name in list(unreadable):
+        unreadable.forget(name)
+    unreadable.forget(("task", "t"))
+    assert not unreadable and not unreadable.concerns("web")

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from husk.swarm.model.placement import TaskUsage, takes_room
 from husk.swarm.model.services import Amount, Task, TaskResources, TaskSpec
-from husk.swarm.model.usage import TaskUsage, takes_room
 from husk.swarm.state.task_index import TaskIndex
 from tests.support.but import but
 from tests.unit.swarm.manager.test_planner import START, make_task

@@ -2,15 +2,20 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from husk.errors import Conflict, InvalidParameter, Unavailable
 from husk.swarm.state.transactions import (
+    MOST_BYTES,
+    MOST_STEPS,
     Check,
     ClusterRecord,
     Delete,
     Put,
     Stale,
     StoreUnavailable,
+    batches,
     check_name,
     check_steps,
     version_in,
@@ -48,3 +53,16 @@ def test_errors_say_what_to_do():
     assert isinstance(stale, Conflict) and "service a, task b" in stale.message
     assert isinstance(StoreUnavailable("gone", unknown=True), Unavailable)
     assert ClusterRecord("a", "b", b"", 1).name == ("a", "b")
+
+
+@given(st.lists(st.integers(0, 30)), st.integers(1, 5), st.integers(1, 40))
+def test_all_come_in_order_within_both_limits(sizes: list[int], steps: int, most: int):
+    found = list(batches(sizes, lambda size: size, steps=steps, most=most))
+    assert [size for some in found for size in some] == sizes
+    assert all(some and len(some) <= steps and (sum(some) <= most or len(some) == 1) for some in found)
+
+
+@pytest.mark.parametrize(("count", "size", "expected"), [(250, 1, 3), (4, MOST_BYTES // 2, 2), (2, 2 * MOST_BYTES, 2)])
+def test_the_limits_are_those_of_a_transaction(count: int, size: int, expected: int):
+    assert MOST_STEPS <= 128, "etcd takes no more"
+    assert len(list(batches(range(count), lambda _: size))) == expected

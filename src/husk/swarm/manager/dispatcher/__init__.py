@@ -1,1 +1,1 @@
-"""Assignments of workers: what each may know (`share`, pure), who is told (`dispatcher`), over the port (`server`)."""
+"""Assignments of workers: what each may know, who is told, and how it is said over the port (`dispatcher`)."""

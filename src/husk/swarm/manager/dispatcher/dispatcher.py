@@ -1,37 +1,48 @@
 """The manager's end of a worker's assignments: tells each node its own tasks, and takes states of its own tasks only.
 
-Who calls is known by its certificate (`husk.swarm.port`); what it may know and say is the rule in `share`. Whatever
+Who calls is known by its certificate (`husk.swarm.port`); what it may know and say is the rule in `Share`. Whatever
 the node says, nothing else of the swarm is told to it or changed by it.
+
+The manager's end of assignments as the cluster port carries them, in bytes.
+
+The share of a node in the swarm: its own tasks, with secrets, configs and credentials of those that it is to run.
+
+This is the rule that a manager keeps towards each node, whatever the node asks for.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeVar
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
-from husk.errors import Forbidden, HuskError, InvalidParameter
-from husk.swarm.manager.dispatcher import share
+from husk.errors import Forbidden, HuskError, InvalidParameter, Unavailable
 from husk.swarm.model.clocks import CLOCK, Clock
+from husk.swarm.model.node import NodeDescription
 from husk.swarm.model.placement import NodeFacts
-from husk.swarm.model.services import Task, TaskStatus, is_assigned
+from husk.swarm.model.services import Mode, Service, ServiceSpec, Task, TaskSpec, TaskStatus, is_assigned
 from husk.swarm.network.views import NOTHING, NetworkShare, news
-from husk.swarm.node.assignments import LOCKED
-from husk.swarm.node.credentials import PullCredentials
-from husk.swarm.node.delivery import Values
+from husk.swarm.node.assignments import LOCKED, PullCredentials
+from husk.swarm.node.delivery import Values, files_of
 from husk.swarm.port.assignment_messages import (
     AssignedTask,
     AssignedValue,
     AssignmentUpdate,
+    HeartbeatReply,
     KnownRecord,
     NetworkNews,
     Report,
     ReportReply,
+    decoded,
+    encoded,
 )
-from husk.swarm.state.batches import batches
+from husk.swarm.port.mixed_releases import MixedReader
 from husk.swarm.state.records import OUT_OF_SEQUENCE, SwarmRecords
+from husk.swarm.state.transactions import batches
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +51,35 @@ T = TypeVar("T")
 AT_ONCE, RECORDS_AT_ONCE = 50, 1000
 # Reports in one message; nodes send far fewer (`remote_assignments`).
 MOST_REPORTS = 1000
+# The states that a node brings its tasks to, in their order; the last ones are ends.
+_ORDER = {
+    state: number
+    for number, states in enumerate(
+        [
+            ("assigned",),
+            ("accepted",),
+            ("preparing",),
+            ("ready",),
+            ("starting",),
+            ("running",),
+            ("complete", "shutdown", "failed", "rejected"),
+        ]
+    )
+    for state in states
+}
+_LONGEST = 4096
+# Of processes and exit codes; clients read no numbers of any size.
+_NUMBERS = range(-(1 << 31), 1 << 31)
+_CONTAINER_ID = re.compile("[0-9a-f]{64}", re.ASCII)
+NOT_YOURS = "this node has no such task"
+
+
+class Share(Struct):
+    """`values` are (kind, id) of secrets and configs."""
+
+    tasks: dict[str, Task] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+    values: set[tuple[str, str]] = field(default_factory=set)
 
 
 class Dispatcher:
@@ -154,10 +194,10 @@ class Dispatcher:
         task = self._store.tasks.get(report.task_id)
         if report.status is None:
             if task is not None:  # a report may come twice
-                await self._store.delete(share.check_gone(node_id, task))
+                await self._store.delete(check_gone(node_id, task))
                 self._changed(task)
             return
-        status = share.checked(node_id, task, report.status, self._clock)
+        status = checked(node_id, task, report.status, self._clock)
         assert task is not None
 
         def change(record: Task) -> Task:
@@ -168,7 +208,7 @@ class Dispatcher:
 
     def _newer(self, node_id: str, record: Task, status: TaskStatus) -> TaskStatus:
         """Looked at once more, for another manager may have written it meanwhile."""
-        return share.checked(node_id, record, status, self._clock)
+        return checked(node_id, record, status, self._clock)
 
     # --- sessions
 
@@ -195,11 +235,11 @@ class Dispatcher:
     async def _told(self, session: "_Session", task_ids: Sequence[str]) -> AsyncIterator[AssignmentUpdate]:
         """Yield the messages that tell a node what is new of these tasks."""
         tasks = [task for id in task_ids if (task := self._store.tasks.get(id)) is not None]
-        mine = share.share_of(session.node_id, tasks, self._store.services)
+        mine = share_of(session.node_id, tasks, self._store.services)
         fresh = [task for task in mine.tasks.values() if session.told.get(task.id) != _form(task)]
         gone = [id for id in task_ids if id in session.told and id not in mine.tasks]
-        obstacles = {task.id: LOCKED for task in fresh if self._locked() and share.values_of(task)}
-        wanted = {value for task in fresh if task.id not in obstacles for value in share.values_of(task)}
+        obstacles = {task.id: LOCKED for task in fresh if self._locked() and values_of(task)}
+        wanted = {value for task in fresh if task.id not in obstacles for value in values_of(task)}
         for kind, id in sorted(wanted - session.values):
             if (value := await self._value(kind, id)) is not None:
                 session.values.add((kind, id))
@@ -217,11 +257,11 @@ class Dispatcher:
             yield AssignmentUpdate(gone=gone, dropped=dropped)
 
     def _still_needed(self, session: "_Session") -> set[tuple[str, str]]:
-        return share.share_of(session.node_id, self._store.index.on_node(session.node_id), {}).values
+        return share_of(session.node_id, self._store.index.on_node(session.node_id), {}).values
 
-    async def _given(self, task: Task, mine: share.Share, obstacle: str) -> AssignedTask:
+    async def _given(self, task: Task, mine: Share, obstacle: str) -> AssignedTask:
         credentials = None
-        if share.is_to_run(task) and (service := self._store.services.get(task.service_id)) is not None:
+        if is_to_run(task) and (service := self._store.services.get(task.service_id)) is not None:
             credentials = await self._credentials.of(service)
         return AssignedTask(
             task=task, service=mine.services.get(task.service_id), credentials=credentials, obstacle=obstacle
@@ -284,3 +324,142 @@ def _size(task: Task) -> int:
 def _pieces(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+class NodeRegister(Protocol):
+    """The register of nodes: which are there, and how they describe themselves (`workers.Workers`)."""
+
+    def beat(self, node: str) -> int:
+        """A node lives; in which time it should be heard again."""
+        ...
+
+    def arrive(self, node: str) -> None:
+        """It asks for its tasks here from now on."""
+        ...
+
+    async def describe(self, node: str, description: NodeDescription) -> None: ...
+
+    async def leave(self, node: str) -> None: ...
+
+
+class DispatcherServer:
+    """The servicer of the calls of nodes (`husk.swarm.port.dispatch.DispatchServicer`)."""
+
+    def __init__(self, dispatcher: Dispatcher, roll: NodeRegister, away: Callable[[], str] = lambda: "") -> None:
+        """`away` says why this manager cannot write anything down now: then nodes are sent to others, which may."""
+        self._dispatcher = dispatcher
+        self._roll = roll
+        self._away = away
+        self._reader = MixedReader()
+
+    async def assignments(self, node: str) -> AsyncGenerator[bytes]:
+        self._check_here()
+        self._roll.arrive(node)
+        async with aclosing(self._dispatcher.assignments(node)) as news:
+            async for told in news:
+                yield encoded(told)
+
+    async def report(self, node: str, body: bytes) -> bytes:
+        said = self._reader.reports(body)
+        heard = await self._dispatcher.report(node, said.reports)
+        return encoded(ReportReply(refused=heard.refused + said.unread))
+
+    async def heartbeat(self, node: str) -> bytes:
+        self._check_here()
+        return encoded(HeartbeatReply(period_ns=self._roll.beat(node)))
+
+    async def describe(self, node: str, body: bytes) -> bytes:
+        await self._roll.describe(node, decoded(body, NodeDescription))
+        return b""
+
+    async def leave(self, node: str) -> None:
+        await self._roll.leave(node)
+
+    def _check_here(self) -> None:
+        if reason := self._away():
+            raise Unavailable(f"this manager is cut off from the swarm: {reason}")
+
+
+def share_of(node_id: str, tasks: Iterable[Task], services: Mapping[str, Service]) -> Share:
+    """All that a node is told."""
+    share = Share()
+    for task in tasks:
+        if task.node_id != node_id or not node_id or not is_assigned(task):
+            continue
+        share.tasks[task.id] = task
+        if (service := services.get(task.service_id)) is not None:
+            share.services[service.id] = needed_of(service)
+        share.values |= values_of(task)
+    return share
+
+
+def is_to_run(task: Task) -> bool:
+    return task.alive and task.wanted
+
+
+def values_of(task: Task) -> set[tuple[str, str]]:
+    """The secrets and configs that a task needs now; one that has ended, or is to, needs none."""
+    return {(file.kind, file.record_id) for file in files_of(task.spec.container_spec)} if is_to_run(task) else set()
+
+
+def needed_of(service: Service) -> Service:
+    """Reduce a service to what a task's container has of it; the rest is in the task, or none of a node's business."""
+    spec = service.spec
+    return Service(
+        id=service.id,
+        version=service.version,
+        created_at="",
+        updated_at="",
+        spec=ServiceSpec(
+            name=spec.name,
+            labels=spec.labels,
+            networks=spec.networks,
+            endpoint_spec=spec.endpoint_spec,
+            task_template=TaskSpec(networks=spec.task_template.networks),
+            mode=Mode(),
+        ),
+        ports=service.ports,
+        virtual_ips=service.virtual_ips,
+    )
+
+
+def checked(node_id: str, task: Task | None, status: TaskStatus, clock: Clock = CLOCK) -> TaskStatus:
+    """The status that a manager writes when a node reports one; raises where it is not the node's to say.
+
+    Times are the manager's: a node's clock may be minutes wrong, and restarts are counted by them.
+    """
+    task = _own(node_id, task)
+    old = task.status
+    if status.state not in _ORDER or old.state not in _ORDER:
+        raise Forbidden(f"a node cannot bring a task from {old.state} to {status.state}")
+    if _ORDER[status.state] < _ORDER[old.state] or (not task.alive and status.state != old.state):
+        raise Forbidden(f"a task does not go back from {old.state} to {status.state}")
+    if status.container_id and not _CONTAINER_ID.fullmatch(status.container_id):
+        # Names and leading parts of ids would mean containers of whoever looks for them.
+        raise InvalidParameter("the id of a container has 64 hexadecimal digits")
+    if status.pid not in _NUMBERS or status.exit_code not in _NUMBERS:
+        raise InvalidParameter("no process has such a number, or exit code")
+    same, now = status.state == old.state, clock.now()
+    return msgspec.structs.replace(
+        status,
+        timestamp=old.timestamp if same else clock.stamp(),
+        message=status.message[:_LONGEST],
+        err=status.err[:_LONGEST],
+        since_ns=old.since_ns if same else now,
+        started_ns=old.started_ns or (now if status.state == "running" else 0),
+    )
+
+
+def check_gone(node_id: str, task: Task | None) -> Task:
+    """The task, if a node may say that nothing is left of it: one that is to be removed."""
+    task = _own(node_id, task)
+    if task.desired_state != "remove":
+        raise Forbidden("the task is not to be removed")
+    return task
+
+
+def _own(node_id: str, task: Task | None) -> Task:
+    """Return a node's own task; Forbidden for another node's task, just as for one that does not exist."""
+    if task is None or not node_id or task.node_id != node_id or not is_assigned(task):
+        raise Forbidden(NOT_YOURS)
+    return task

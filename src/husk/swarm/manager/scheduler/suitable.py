@@ -9,9 +9,17 @@ from typing import Literal
 
 import msgspec
 
-from husk.swarm.model.placement import NodeFacts, PlacementConstraint, parse_constraint
+from husk.swarm.model.placement import (
+    NodeFacts,
+    NodeUsage,
+    PlacementConstraint,
+    Port,
+    discrete,
+    host_ports,
+    parse_constraint,
+    reserved,
+)
 from husk.swarm.model.services import Platform, Service, Task
-from husk.swarm.model.usage import NodeUsage, Port, discrete, host_ports, reserved
 
 Obstacle = Literal["ready", "resources", "plugins", "constraints", "platforms", "ports", "replicas"]
 

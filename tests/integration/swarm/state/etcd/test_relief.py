@@ -7,7 +7,7 @@ import pytest
 
 from husk.config.etcd_address import read_address
 from husk.swarm.state.etcd.channel import StoreFull
-from husk.swarm.state.etcd.relief import relieve
+from husk.swarm.state.etcd.members import relieve
 from husk.swarm.state.etcd.store import EtcdStore
 from husk.swarm.state.transactions import Put
 from tests.support.etcd import Etcd

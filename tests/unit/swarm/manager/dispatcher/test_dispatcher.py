@@ -2,39 +2,64 @@
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any
-from unittest.mock import AsyncMock
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import msgspec
 import pytest
 
-from husk.errors import InvalidParameter, Unavailable
+from husk.engine.containers.service import Containers
+from husk.engine.model.container import TASK_LABEL
+from husk.engine.model.container_config import ContainerConfig, HostConfig
+from husk.engine.model.events import Events
+from husk.errors import Forbidden, InvalidParameter, Unavailable
 from husk.registry.auth import Credentials
 from husk.storage.state.store import StateStore
-from husk.swarm.manager.dispatcher.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher
-from husk.swarm.model.node import ManagerStatus
+from husk.swarm.manager.dispatcher import dispatcher
+from husk.swarm.manager.dispatcher.dispatcher import AT_ONCE, MOST_REPORTS, Dispatcher, DispatcherServer
+from husk.swarm.model.heartbeats import PERIOD, Heartbeats
+from husk.swarm.model.node import ManagerStatus, Node, NodeDescription
+from husk.swarm.model.placement import NodeFacts
 from husk.swarm.model.services import (
+    SECOND,
+    ConfigReference,
     ContainerSpec,
     FileTarget,
     ObjectSpec,
+    PortConfig,
     SecretReference,
     Service,
+    ServiceSpec,
     Task,
     TaskSpec,
+    TaskState,
     TaskStatus,
+    VirtualIP,
 )
 from husk.swarm.network.views import NetworkShare, View
-from husk.swarm.node.credentials import PullCredentials
-from husk.swarm.node.delivery import SealedValues
-from husk.swarm.port.assignment_messages import AssignmentUpdate, Report, encoded
+from husk.swarm.node.agent import Agent
+from husk.swarm.node.assignments import PullCredentials
+from husk.swarm.node.delivery import SealedValues, Value
+from husk.swarm.node.dispatch_client import HeartbeatSender, ManagerChannel
+from husk.swarm.node.remote_assignments import RemoteAssignments
+from husk.swarm.node.runner import TaskRunner
+from husk.swarm.port.assignment_messages import AssignmentUpdate, HeartbeatReply, Report, encoded
+from husk.swarm.port.dispatch import DispatchCalls, DispatchHandlers
+from husk.swarm.port.managers import Managers
 from husk.swarm.state.records import OUT_OF_SEQUENCE
+from husk.text.endpoints import HostPort
 from tests.support.but import but
+from tests.support.clock import FakeClock
+from tests.support.cluster_port import PortedSwarm
+from tests.support.free_ports import free_port
 from tests.support.waiting import soon
-from tests.unit.swarm.manager.test_planner import make_task
+from tests.unit.swarm.manager.test_planner import START, make_service, make_task
 from tests.unit.swarm.swarm_room import SwarmRoom, spec
+from tests.unit.swarm.world import GIB, FakeContainers, World
 
 
 class Listener:
@@ -324,3 +349,321 @@ async def test_a_manager_that_has_not_heard_of_all_tasks_tells_a_node_nothing(
     monkeypatch.setattr(ca_server.store, "catch_up", AsyncMock(side_effect=Unavailable("not heard yet")))
     with pytest.raises(Unavailable):
         await anext(ca_server.dispatcher.assignments("a"))
+
+
+class Worker:
+    """A node in a process of its own, as far as the manager can tell."""
+
+    def __init__(self, swarm: PortedSwarm, node_id: str) -> None:
+        self.managers = Managers([swarm.endpoint], swarm.identity(node_id, "worker"))
+        calls = DispatchCalls(self.managers)
+        self.calls, self.removed = calls, 0
+        self.pulse = HeartbeatSender(calls, NodeDescription(hostname=f"host of {node_id}"), self._removed)
+        self.events = Events()
+        self.containers = FakeContainers(self.events)
+        self.channel = ManagerChannel(calls)
+        self.assignments = RemoteAssignments(self.channel, lambda *ids: self.agent.wake(*ids), self._told_all)
+        self.runner = TaskRunner(
+            assignments=self.assignments,
+            containers=cast(Containers, self.containers),
+            images=Mock(),
+            deliveries=AsyncMock(deliver=AsyncMock(return_value=[])),
+        )
+        self.agent = Agent(
+            assignments=self.assignments,
+            containers=cast(Containers, self.containers),
+            runner=self.runner,
+            reachable=AsyncMock(return_value=True),
+            events=self.events,
+        )
+
+    def _removed(self) -> None:
+        self.removed += 1
+
+    def _told_all(self) -> None:
+        self.runner.remove_strangers()
+
+    def start(self) -> None:
+        self.assignments.start()
+        self.agent.start()
+        self.pulse.start()
+
+    async def close(self) -> None:
+        for part in (self.pulse, self.assignments, self.agent, self.runner, self.managers):
+            await part.close()
+
+    @property
+    def running(self) -> int:
+        return sum(record.state.running for record in self.containers.records.values())
+
+
+class Ported:
+    """A manager without containers of its own, and two workers."""
+
+    def __init__(self, world: World, swarm: PortedSwarm) -> None:
+        self.world, self.swarm = world, swarm
+        self.beats = Heartbeats()
+        self.dispatcher = Dispatcher(
+            store=world.store,
+            values=Mock(value=Mock(return_value=Value(b"hunter2"))),
+            credentials=PullCredentials(Mock()),
+            locked=lambda: False,
+            changed=world.reconciler.noticed,
+        )
+        self.workers: dict[str, Worker] = {}
+
+    def beat(self, node: str) -> int:
+        self.beats.beat(node, 0)
+        return PERIOD
+
+    def arrive(self, node: str) -> None:
+        self.beat(node)
+
+    async def describe(self, node: str, description: NodeDescription) -> None:
+        self.world.store.nodes[node] = but(self.world.store.nodes[node], description=description)
+
+    async def leave(self, node: str) -> None:
+        self.beats.forget(node)
+
+    async def join(self, node_id: str) -> Worker:
+        self.swarm.roles[node_id] = "worker"
+        self.world.store.nodes[node_id] = Node(id=node_id, version=1, created_at="", updated_at="")
+        self.world.nodes[node_id] = NodeFacts(id=node_id, hostname=node_id, memory=GIB)
+        worker = self.workers[node_id] = Worker(self.swarm, node_id)
+        return worker
+
+    def homes(self) -> Counter[str]:
+        return Counter(task.node_id for task in self.world.running())
+
+
+@pytest.fixture
+async def ported(state: StateStore) -> AsyncIterator[Ported]:
+    world, swarm = World(state), PortedSwarm()
+    made = Ported(world, swarm)
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(swarm.opened())
+        DispatchHandlers(DispatcherServer(made.dispatcher, made)).register(port)
+        world.start()
+        stack.push_async_callback(world.close)
+        for node_id in ("a", "b"):
+            worker = await made.join(node_id)
+            worker.start()
+            stack.push_async_callback(worker.close)
+        yield made
+
+
+async def test_workers_run_what_they_are_given_and_a_lost_ones_tasks_run_elsewhere(ported: Ported) -> None:
+    world, workers = ported.world, ported.workers
+    world.declare(4)
+    await world.until(lambda: ported.homes() == {"a": 2, "b": 2}, "each runs two")
+    assert [worker.running for worker in workers.values()] == [2, 2]
+    assert set(ported.beats.known) == {"a", "b"}
+    assert world.store.nodes["a"].description.hostname == "host of a"
+    await workers["a"].managers.close()
+    await workers["a"].assignments.close()
+    await workers["a"].pulse.close()
+    world.change("a", state="down", lost_ns=1)
+    await world.until(lambda: ported.homes() == {"b": 4}, "the other runs all")
+    assert workers["a"].running == 2, "nobody can tell it"
+    world.change("a", state="ready")
+    workers["a"].assignments.start()
+    await world.until(lambda: workers["a"].running == 0, "its old tasks end first thing")
+    assert ported.homes() == {"b": 4}
+
+
+async def test_what_is_removed_is_removed_on_its_node(ported: Ported) -> None:
+    world = ported.world
+    world.declare(2)
+    await world.until(lambda: len(world.running()) == 2, "both run")
+    del world.store.services["web"]
+    world.reconciler.wake("web")
+    await world.until(lambda: not world.store.tasks, "no task is left")
+    await world.until(lambda: not any(w.containers.records for w in ported.workers.values()), "nor a container")
+
+
+async def test_a_worker_says_nothing_of_tasks_that_are_anothers(ported: Ported) -> None:
+    world = ported.world
+    world.declare(2)
+    await world.until(lambda: len(world.running()) == 2, "both run")
+    [foreign] = [task for task in world.running() if task.node_id == "b"]
+    failed = TaskStatus(timestamp="", state="failed")
+    heard = await ported.workers["a"].channel.report(
+        [Report(task_id=foreign.id, status=failed), Report(task_id="x" * 25)]
+    )
+    assert heard.refused == [foreign.id] and foreign.status.state == "running"
+
+
+async def test_a_report_in_a_newer_releases_words_costs_no_other(ported: Ported) -> None:
+    world = ported.world
+    world.declare(4)
+    await world.until(lambda: ported.homes() == {"a": 2, "b": 2}, "each runs two")
+    one, two = (task for task in world.running() if task.node_id == "a")
+    said = [
+        Report(task_id=one.id, status=TaskStatus(timestamp="", state="hibernating")),  # type: ignore[arg-type]
+        Report(task_id=two.id, status=TaskStatus(timestamp="", state="failed")),
+    ]
+    assert (await ported.workers["a"].channel.report(said)).refused == [one.id]
+    assert [world.store.tasks[task.id].status.state for task in (one, two)] == ["running", "failed"]
+
+
+async def test_a_node_that_was_removed_hears_and_says_nothing_more(ported: Ported) -> None:
+    worker = ported.workers["a"]
+    assert await worker.pulse.beat() == PERIOD
+    del ported.swarm.roles["a"]
+    for _ in range(2):
+        assert await worker.pulse.beat() == PERIOD
+    assert worker.removed == 1 and worker.pulse.removed and "does not belong to the swarm" in worker.pulse.trouble
+    with pytest.raises(Forbidden):
+        await worker.channel.report([])
+    with pytest.raises(Forbidden):
+        async for _ in worker.channel.assignments():
+            raise AssertionError("it was told something")
+
+
+async def test_a_worker_that_no_manager_hears_tries_again_soon(ported: Ported) -> None:
+    worker = ported.workers["a"]
+    await worker.pulse.close()
+    await worker.calls.leave(5.0)
+    assert set(ported.beats.known) <= {"b"}
+    worker.managers.know([HostPort("127.0.0.1", free_port())])
+    await worker.managers.close()
+    assert [await worker.pulse.beat() for _ in range(4)] == [SECOND, 2 * SECOND, 4 * SECOND, PERIOD]
+    assert worker.pulse.trouble and not worker.pulse.removed and not worker.removed
+
+
+async def test_a_session_ends_with_its_node(ported: Ported) -> None:
+    await ported.world.until(lambda: len(ported.dispatcher._sessions) == 2, "both listen")
+    await ported.workers["a"].assignments.close()
+    await ported.world.until(lambda: set(ported.dispatcher._sessions) == {"b"}, "one has gone")
+
+
+async def test_a_worker_that_starts_again_keeps_what_is_its_own_and_removes_the_rest(ported: Ported) -> None:
+    world = ported.world
+    world.declare(2)
+    await world.until(lambda: len(world.running()) == 2, "both run")
+    old = ported.workers["a"]
+    await old.close()
+    again = await ported.join("a")
+    again.containers.records = old.containers.records
+    [kept] = old.containers.records
+    stranger = await again.containers.create("left", ContainerConfig(labels={TASK_LABEL: "unknown"}), HostConfig())
+    plain = await again.containers.create("plain", ContainerConfig(), HostConfig())
+    again.start()
+    try:
+        await world.until(lambda: again.containers.removed, "what nobody knows is removed")
+        assert again.containers.removed == [stranger.container.id]
+        assert set(again.containers.records) == {kept, plain.container.id}
+        assert len(world.tasks()) == 2, "and what is fine is not touched"
+    finally:
+        await again.close()
+
+
+async def test_a_manager_that_can_write_nothing_down_sends_nodes_to_others() -> None:
+    away, roll = "the majority is lost", Mock()
+    server = DispatcherServer(Mock(), roll, lambda: away)
+    with pytest.raises(Unavailable, match="cut off from the swarm: the majority is lost"):
+        await server.heartbeat("a")
+    with pytest.raises(Unavailable, match="the majority is lost"):
+        await anext(server.assignments("a"))
+    roll.beat.assert_not_called()
+    roll.arrive.assert_not_called()
+    away, roll.beat.return_value = "", PERIOD
+    assert await server.heartbeat("a") == encoded(HeartbeatReply(period_ns=PERIOD))
+
+
+def with_files(task: Task, secret: str, config: str) -> Task:
+    target = FileTarget(name="x")
+    container = ContainerSpec(
+        secrets=[SecretReference(secret_id=secret, secret_name="x", file=target)],
+        configs=[ConfigReference(config_id=config, config_name="x", file=target)],
+    )
+    return msgspec.structs.replace(task, spec=TaskSpec(container_spec=container))
+
+
+def test_a_node_is_told_of_its_own_tasks_and_what_they_need():
+    mine = with_files(make_task(1, "assigned", node_id="a"), "s1", "c1")
+    others = with_files(make_task(2, node_id="b", service_id="other"), "s2", "c2")
+    waits = with_files(make_task(3, "pending", node_id="a", service_id="other"), "s3", "c3")
+    ended = with_files(make_task(4, "failed", node_id="a"), "s4", "c4")
+    unwanted = with_files(make_task(5, node_id="a", desired_state="shutdown"), "s5", "c5")
+    services = {"s": make_service(), "other": make_service(id="other")}
+    found = dispatcher.share_of("a", [mine, others, waits, ended, unwanted], services)
+    assert set(found.tasks) == {mine.id, ended.id, unwanted.id}
+    assert set(found.services) == {"s"}
+    assert found.values == {("secret", "s1"), ("config", "c1")}
+    assert dispatcher.share_of("", [make_task(1, node_id="")], services) == dispatcher.Share()
+
+
+def test_of_a_service_a_node_is_told_what_a_container_has_of_it():
+    spec = ServiceSpec(
+        name="web", labels={"a": "b"}, task_template=TaskSpec(container_spec=ContainerSpec(env=["X=word"]))
+    )
+    service = make_service(
+        credentials=b"sealed",
+        previous_spec=spec,
+        ports=[PortConfig(target_port=80)],
+        virtual_ips=[VirtualIP(addr="10.0.0.2/24")],
+    )
+    service = but(service, spec=spec)
+    found = dispatcher.needed_of(service)
+    assert (found.spec.name, found.spec.labels, found.ports, found.virtual_ips) == (
+        "web", {"a": "b"}, service.ports, service.virtual_ips,
+    )  # fmt: skip
+    told = msgspec.json.encode(found)
+    assert b"word" not in told and not found.credentials and found.previous_spec is None
+
+
+def status(state: TaskState, **fields: object) -> TaskStatus:
+    return TaskStatus(timestamp="theirs", state=state, since_ns=1, started_ns=2, **fields)  # type: ignore[arg-type]
+
+
+def test_times_are_the_managers_own():
+    task = make_task(1, "starting", node_id="a")
+    task = but(task, status__started_ns=0)
+    written = dispatcher.checked("a", task, status("running", container_id="ab" * 32, pid=3), FakeClock(START + 5))
+    assert (written.state, written.container_id, written.pid) == ("running", "ab" * 32, 3)
+    assert (written.since_ns, written.started_ns) == (START + 5, START + 5) and written.timestamp != "theirs"
+    task = but(task, status=written)
+    again = dispatcher.checked("a", task, status("running", err="x" * 9999), FakeClock(START + 9))
+    assert (again.since_ns, again.started_ns, len(again.err)) == (START + 5, START + 5, 4096)
+
+
+@pytest.mark.parametrize(
+    ("task", "reported"),
+    [
+        (None, "running"),
+        (make_task(1, "starting", node_id="b"), "running"),
+        (make_task(1, "pending", node_id="a"), "running"),
+        (make_task(1, "running", node_id="a"), "starting"),
+        (make_task(1, "failed", node_id="a"), "running"),
+        (make_task(1, "failed", node_id="a"), "complete"),
+        (make_task(1, "running", node_id="a"), "pending"),
+        (make_task(1, "running", node_id="a"), "orphaned"),
+        (make_task(1, "running", node_id="a"), "remove"),
+        (make_task(1, "orphaned", node_id="a"), "running"),
+    ],
+)
+def test_what_a_node_may_not_say(task: Task | None, reported: TaskState):
+    with pytest.raises(Forbidden):
+        dispatcher.checked("a", task, status(reported), FakeClock(START))
+
+
+@pytest.mark.parametrize("wrong", ["../etc", "postgres", "ab" * 16, "AB" * 32, "ab" * 33])
+def test_what_is_no_id_of_a_container(wrong: str):
+    with pytest.raises(InvalidParameter):
+        dispatcher.checked("a", make_task(1, node_id="a"), status("running", container_id=wrong), FakeClock(START))
+
+
+@pytest.mark.parametrize("said", [{"exit_code": 10**30}, {"exit_code": -(1 << 31) - 1}, {"pid": 1 << 31}])
+def test_what_is_no_number_that_clients_can_read(said: dict[str, int]):
+    with pytest.raises(InvalidParameter, match="no process has such a number"):
+        dispatcher.checked("a", make_task(1, node_id="a"), status("failed", **said), FakeClock(START))
+    dispatcher.checked("a", make_task(1, node_id="a"), status("failed", exit_code=137, pid=1 << 22), FakeClock(START))
+
+
+def test_only_what_is_to_be_removed_can_be_gone():
+    task = make_task(1, "shutdown", node_id="a", desired_state="remove")
+    assert dispatcher.check_gone("a", task) is task
+    for node_id, other in (("b", task), ("a", make_task(1, node_id="a")), ("a", None)):
+        with pytest.raises(Forbidden):
+            dispatcher.check_gone(node_id, other)

@@ -6,7 +6,7 @@ import pytest
 
 from husk.engine.model.container_config import DriverConfig, Mount, VolumeOptions
 from husk.swarm.manager.scheduler.suitable import Obstacle, explained, needs_of, no_suitable_node, obstacle, still_fits
-from husk.swarm.model.placement import NodeFacts
+from husk.swarm.model.placement import NodeFacts, NodeUsage, TaskUsage
 from husk.swarm.model.services import (
     Amount,
     ContainerSpec,
@@ -21,7 +21,6 @@ from husk.swarm.model.services import (
     TaskResources,
     TaskSpec,
 )
-from husk.swarm.model.usage import NodeUsage, TaskUsage
 from tests.unit.swarm.manager.test_planner import make_service, make_task
 
 NODE = NodeFacts(id="n1", hostname="alpha", nano_cpus=2 * 10**9, memory=1 << 30, labels={"zone": "north"})

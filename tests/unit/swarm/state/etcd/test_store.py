@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from husk.swarm.state.etcd.lease import EtcdLease, pause
+from husk.swarm.state.etcd.store import EtcdLease, pause
 
 
 @pytest.mark.parametrize(
