@@ -158,7 +158,7 @@ def diffs() -> None:
 
 def spares() -> None:
     """The runtime of a step is loaded when the step begins."""
-    from husk.builder.steps.spares import Spares
+    from husk.builder.steps.run import Spares
 
     exchange(Spares, "prepare", nothing)
 

@@ -31,7 +31,7 @@ from husk.engine.images.changes import apply_changes
 from husk.engine.images.make import read_config
 from husk.engine.logs import attributes
 from husk.engine.logs import options as log_options
-from husk.engine.logs.receivers import host_and_port
+from husk.engine.logs.messages import host_and_port
 from husk.engine.logs.records import take_apart
 from husk.engine.model import clock
 from husk.engine.model.container import Container
@@ -45,8 +45,8 @@ from husk.network import dns
 from husk.registry import auth, failures, manifest, reference
 from husk.registry.challenges import parse_challenges
 from husk.registry.headers import resolve_location
-from husk.rpc.grpc.framing import MessageReader
 from husk.rpc.grpc.status import GrpcError
+from husk.rpc.grpc.stream import MessageReader
 from husk.rpc.http2 import frames
 from husk.rpc.http2.core import Http2
 from husk.rpc.protobuf import Message

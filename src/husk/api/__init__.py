@@ -8,7 +8,7 @@
     routes/     the operations, one module per resource: read the request, ask the engine, show what came
     types/      the shapes of the API's documents
     views/      the engine's things as the API shows them, pure
-    streams/    what a stream looks like to a client: `framing`, `detach`, `feed`, `progress`, `closing`
+    streams/    what a stream looks like to a client: `framing`, `detach`, `feed`, `closing`
 
 Who may touch what: the edge asks `husk.engine` and nobody else. It knows no driver and no kernel; import contracts
 hold that. Nothing below imports it.

@@ -1,5 +1,9 @@
-"""The request of `POST /build`: its parameters in the words of the engine's builder."""
+"""The request of `POST /build`: its parameters in the words of the engine's builder.
 
+A classic build as the history of builds has it: `docker buildx history` and the dashboard show it beside others.
+"""
+
+import secrets
 from typing import TypeVar
 
 import msgspec
@@ -8,6 +12,8 @@ from husk.api.calls.call import Call
 from husk.builder.classic.build import DOCKERFILE, ClassicRequest
 from husk.builder.dockerfile.options import Options
 from husk.builder.graph.operations import StepLimits, StepUlimit
+from husk.builder.graph.schemes import redacted
+from husk.builder.protocol.messages import control
 from husk.engine.images.tag import parse_target
 from husk.errors import InvalidParameter
 from husk.registry.manifest import host_platform, parse_platform
@@ -18,6 +24,9 @@ from husk.text.json_faults import in_go_words
 OWN_NETWORKS = ("", "default", "bridge", "host", "none")
 
 T = TypeVar("T")
+FRONTEND = "dockerfile.v0"
+# As long as those that buildx makes up.
+_REF_BYTES = 13
 
 
 class _Ulimit(msgspec.Struct, rename="pascal"):
@@ -121,3 +130,23 @@ def _positive(call: Call, name: str) -> int:
     if value < 0:
         raise InvalidParameter(f"invalid value {value} for {name}: it cannot be negative")
     return value
+
+
+def record_of(request: ClassicRequest, remote: str = "") -> control.SolveRequest:
+    """In BuildKit's words, with a name of its own. `remote` is where the context comes from, if not from the client: a
+    password in it is not kept."""
+    options = request.options
+    attributes = {
+        "filename": request.dockerfile,
+        "target": options.target,
+        "platform": str(options.platform),
+        "context": redacted(remote),
+        **{f"build-arg:{name}": value for name, value in options.build_args.items()},
+    }
+    names = ",".join(name.familiar for name in request.names)
+    return control.SolveRequest(
+        ref=secrets.token_hex(_REF_BYTES)[:25],
+        frontend=FRONTEND,
+        frontend_attrs={name: value for name, value in attributes.items() if value},
+        exporters=[control.Exporter("image", {"name": names} if names else {})],
+    )

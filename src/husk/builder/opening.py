@@ -20,7 +20,7 @@ from husk.builder.surroundings import BuildSurroundings
 from husk.config import CacheRule, Config
 from husk.engine.images.held import LayerHolder
 from husk.registry.manifest import Platform
-from husk.runtime import processor
+from husk.runtime import emulators
 from husk.runtime.emulators import registered
 from husk.runtime.rest import Rest
 
@@ -67,7 +67,7 @@ async def _open_cache(around: BuildSurroundings, store: StoreParts) -> BuildCach
 
 async def _platforms(machine: str) -> Callable[[], list[Platform]]:
     """Emulators may come and go, the processor stays."""
-    flags = await asyncio.to_thread(processor.flags)
+    flags = await asyncio.to_thread(emulators.processor_flags)
     return lambda: platforms.runnable(machine, flags, registered())
 
 

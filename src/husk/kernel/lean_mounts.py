@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from husk.aio.thread_pool import ThreadPool
 from husk.kernel import mount
-from husk.kernel.mountinfo import unescape
+from husk.kernel.mount import unescape
 
 log = logging.getLogger(__name__)
 

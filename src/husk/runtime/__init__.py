@@ -8,7 +8,7 @@
 - `assembly`: everything that lies on the host for a container: root, shm, network files, staged mounts, cgroup; and how
   it is taken away again
 - `logs`: the files that make up a log, and ways to receivers of logs
-- `process`: waits for the end of a process, and signals it; `host_files`, `processor`, `emulators`: what this host is
+- `process`: waits for the end of a process, and signals it; `host_files`, `emulators`: what this host is
 - `sockets`: sockets that are mounted into containers; `rest`: memory that goes back to the host
 
 The engine decides and records, and calls what is here; nothing here knows records, the store, images or networks.

@@ -32,7 +32,7 @@ UNWANTED = {
 # The classic door writes to the history of builds, and has no connection of BuildKit's protocol.
 NOT_CLASSIC = ("husk.api.routes.buildkit", "husk.builder.protocol.server", "husk.builder.protocol.worker")
 # The classic door of the API; its builder comes with the others.
-ONLY_CLASSIC = ("husk.api.routes.build", "husk.api.classic_record")
+ONLY_CLASSIC = ("husk.api.routes.build", "husk.api.build_request")
 
 
 @pytest.fixture(scope="module")

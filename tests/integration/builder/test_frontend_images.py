@@ -11,7 +11,7 @@ from husk.builder.graph import ops
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.llb_write import definition
 from husk.builder.graph.operations import Files, NestedBuild, Operation, Source
-from husk.builder.protocol.messages import containers, gateway
+from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.common import Status
 from husk.builder.store.file_actions import NONE, FileAction, MakeFile
 from husk.registry.manifest import host_platform
@@ -102,16 +102,16 @@ async def look_around(calls: Calls) -> None:
     read = await calls.call("ReadFile", gateway.ReadFileRequest(made, "/said"), gateway.ReadFileResponse)
     assert read.data == b"from within"
     root = ops.Mount(dest="/", input=NONE, result_id=ref)
-    await calls.call("NewContainer", containers.NewContainerRequest("c", [root], network=2), gateway.Empty)
+    await calls.call("NewContainer", gateway.NewContainerRequest("c", [root], network=2), gateway.Empty)
     async with await calls.connection.call(f"{SERVICE}/ExecProcess") as stream:
         meta = ops.Meta(args=["sh", "-c", "cat; echo $PWD >&2; exit 5"], cwd="/tmp")
-        await stream.send(containers.ExecMessage("p", init=containers.InitMessage("c", meta, [0, 1, 2])).encode())
-        await stream.send(containers.ExecMessage("p", file=containers.FdMessage(0, True, b"hello")).encode())
+        await stream.send(gateway.ExecMessage("p", init=gateway.InitMessage("c", meta, [0, 1, 2])).encode())
+        await stream.send(gateway.ExecMessage("p", file=gateway.FdMessage(0, True, b"hello")).encode())
         said: dict[int, bytes] = {}
         while True:
             data = await stream.recv()
             assert data is not None
-            message = containers.ExecMessage.decode(data)
+            message = gateway.ExecMessage.decode(data)
             if message.file is not None:
                 said[message.file.fd] = said.get(message.file.fd, b"") + message.file.data
             if message.exit is not None:
@@ -120,7 +120,7 @@ async def look_around(calls: Calls) -> None:
                 break
         assert said == {1: b"hello", 2: b"/tmp\n"}
         with pytest.raises(GrpcError, match="already exists"):
-            await calls.call("NewContainer", containers.NewContainerRequest("c", [root]), gateway.Empty)
+            await calls.call("NewContainer", gateway.NewContainerRequest("c", [root]), gateway.Empty)
     returned = gateway.ReturnRequest(gateway.Result(ref=gateway.Ref(ref)))
     await calls.call("Return", returned, gateway.Empty)
 

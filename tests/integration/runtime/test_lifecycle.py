@@ -16,8 +16,7 @@ from husk.runtime.seccomp import default_profile
 from husk.runtime.seccomp.precompiled import STAND_IN, CompiledFilters
 from husk.runtime.spec import capabilities
 from husk.runtime.spec.document import Resources, Rlimit
-from husk.runtime.spec.host_facts import read_host_facts
-from husk.runtime.spec.limits import clamp
+from husk.runtime.spec.host_facts import clamp, read_host_facts
 from tests.support.cgroup_place import locate
 from tests.support.waiting import until
 

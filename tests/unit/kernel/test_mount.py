@@ -8,9 +8,12 @@ import pytest
 
 from husk.kernel.mount import (
     MOST_LOWER,
+    Mounted,
     fitted_options,
+    mounted,
     mounts_below,
     overlay_options,
+    parse_mountinfo,
     parse_mounts_below,
     parse_overlaid,
     parse_shared_of,
@@ -116,3 +119,24 @@ def test_how_the_mount_of_a_path_propagates(path: str, place: str, tags: set[str
 
 def test_an_overlay_without_a_writable_directory() -> None:
     assert overlay_options(["/a", "/b"], "", "").startswith("lowerdir=/a:/b,index=off")
+
+
+MOUNTINFO_TABLE = rb"""22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw
+41 22 254:0 /a\040dir /proc/with\040space ro,relatime shared:1 master:2 - ext4 /dev/vda rw
+"""
+
+
+def test_a_line_is_read() -> None:
+    proc, other = parse_mountinfo(MOUNTINFO_TABLE)
+    options = frozenset({"rw", "nosuid", "nodev", "noexec", "relatime"})
+    assert proc == Mounted("/proc", "proc", "0:21", "/", options)
+    assert other == Mounted("/proc/with space", "ext4", "254:0", "/a dir", frozenset({"ro", "relatime"}))
+
+
+def test_what_is_somewhere_else_is_left_out() -> None:
+    lines = b"51 22 0:3 / /processes rw - tmpfs tmpfs rw\n52 22 0:4 / /srv rw - tmpfs /proc rw\n"
+    assert parse_mountinfo(MOUNTINFO_TABLE + lines, "/proc") == parse_mountinfo(MOUNTINFO_TABLE)
+
+
+def test_this_process_has_a_proc() -> None:
+    assert any(entry.point == "/proc" and entry.kind == "proc" for entry in mounted())

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 
 from husk.builder.graph import ops
-from husk.builder.protocol.messages import containers, control, gateway
+from husk.builder.protocol.messages import control, gateway
 from husk.errors import InvalidParameter
 from husk.rpc import protobuf
 from husk.rpc.protobuf import Int32, Message, Uint32, Uint64
@@ -129,8 +129,8 @@ def test_messages_of_builds_come_back() -> None:
     assert ops.Definition.decode(inner.encode()) == inner
     solve = control.SolveRequest(ref="r", definition=inner.encode(), frontend_inputs={"context": b"x"})
     assert control.SolveRequest.decode(solve.encode()) == solve
-    message = containers.ExecMessage(process_id="p", done=gateway.Empty())
-    assert containers.ExecMessage.decode(message.encode()) == message
+    message = gateway.ExecMessage(process_id="p", done=gateway.Empty())
+    assert gateway.ExecMessage.decode(message.encode()) == message
 
 
 def test_a_message_of_many_values_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

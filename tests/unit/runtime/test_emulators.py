@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from husk.runtime.emulators import registered
+from husk.runtime.emulators import processor_flags, registered
 
 
 def test_those_that_are_enabled(tmp_path: Path) -> None:
@@ -13,3 +13,13 @@ def test_those_that_are_enabled(tmp_path: Path) -> None:
 
 def test_a_kernel_without_any(tmp_path: Path) -> None:
     assert registered(tmp_path / "none") == frozenset()
+
+
+def test_those_of_the_first_processor(tmp_path: Path) -> None:
+    told = tmp_path / "cpuinfo"
+    told.write_text("processor : 0\nflags\t\t: fpu avx2\n\nprocessor : 1\nflags : other\n")
+    assert processor_flags(told) == {"fpu", "avx2"}
+
+
+def test_a_kernel_that_does_not_tell(tmp_path: Path) -> None:
+    assert processor_flags(tmp_path / "none") == frozenset()

@@ -8,7 +8,6 @@ from typing import Any, cast
 from unittest.mock import Mock
 
 import msgspec
-from husk.swarm.node.credentials import PullCredentials
 from msgspec.structs import replace
 
 from husk.config import ETCD_PORTS, Config
@@ -57,6 +56,7 @@ from husk.swarm.model.swarm import Membership
 from husk.swarm.network.parts import build_network
 from husk.swarm.network.sharing import NetworkSharing
 from husk.swarm.node.agent import Agent
+from husk.swarm.node.assignments import PullCredentials
 from husk.swarm.node.parts import build_node
 from husk.swarm.node.runner import TaskRunner
 from husk.swarm.node.worker import WorkerRole

@@ -26,10 +26,9 @@ from husk.api.views import containers as container_views
 from husk.api.views import images as image_views
 from husk.composition import Engine
 from husk.engine.images.listing import NamePatterns, name_patterns
-from husk.engine.model.container import Container
+from husk.engine.model.container import Container, changes
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import Image
-from husk.engine.model.record import changes
 from husk.errors import HuskError
 from husk.text.gojson import encode
 

@@ -2,18 +2,21 @@
 
 `Connection` is the one channel that speaks HTTP. What requests, bodies and streams may ask of it is declared here, so
 that they need not know it.
+
+Facts that the kernel tells about a socket and that Python has no word for.
 """
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import select
 import socket
 import struct
+import sys
+import termios
 from collections.abc import Mapping
 from typing import Protocol, cast
-
-from husk.api.http.kernel import unread
 
 _CREDENTIALS = struct.Struct("3i")
 # As much as a socket holds for its reader where a client may ask for 4 MiB, which the kernel doubles.
@@ -250,3 +253,8 @@ class Channel(asyncio.Protocol):
             asyncio.get_running_loop().remove_reader(self._hangup.fileno())
             self._hangup.close()
             self._hangup = None
+
+
+def unread(fd: int) -> int:
+    """Return the amount sent on a Unix socket that its other end has not read (as the kernel accounts for it)."""
+    return int.from_bytes(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)), sys.byteorder)

@@ -6,10 +6,9 @@ import binascii
 import json
 
 from husk.aio.once import load
-from husk.api.build_request import outputs_of, request_of
+from husk.api.build_request import outputs_of, record_of, request_of
 from husk.api.calls.call import Call
 from husk.api.calls.router import Route, change, stream
-from husk.api.classic_record import record_of
 from husk.api.http.response import Answer
 from husk.api.streams.feed import stream_progress
 from husk.builder.classic.build import Report

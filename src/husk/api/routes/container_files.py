@@ -8,7 +8,7 @@ from husk.api.calls.router import change, read, stream
 from husk.api.http.download import all_sent, lent_socket
 from husk.api.http.response import Answer, Response, fields
 from husk.api.streams.closing import closing
-from husk.api.types.container_files import Change, PathStat
+from husk.api.types.containers import Change, PathStat
 from husk.api.views.container_files import path_stat
 from husk.engine.containers.copy import Archive, BodyUpload
 from husk.text.gojson import encode

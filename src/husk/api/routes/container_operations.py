@@ -6,7 +6,7 @@ from husk.api.calls.call import Call
 from husk.api.calls.router import change, read, stream
 from husk.api.http.response import Answer
 from husk.api.streams.closing import closing
-from husk.api.types.container_operations import PruneResponse, TopResponse, UpdateResponse
+from husk.api.types.containers import PruneResponse, TopResponse, UpdateResponse
 from husk.api.versioning import Version
 from husk.api.views.container_stats import container_stats
 from husk.engine.containers.stats import Mode

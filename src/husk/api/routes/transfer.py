@@ -11,7 +11,7 @@ from husk.api.http.response import Answer
 from husk.api.streams.closing import closing
 from husk.api.streams.feed import stream_progress
 from husk.api.types.images import DistributionDescriptor, DistributionInspect
-from husk.engine.images.remote import SEARCH_FILTERS
+from husk.engine.images.transfers import SEARCH_FILTERS
 from husk.engine.model.filters import Filters
 from husk.engine.model.image import ImportOptions, Progress
 from husk.errors import InvalidParameter

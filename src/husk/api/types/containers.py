@@ -1,4 +1,9 @@
-"""Containers on the wire: what `create` takes, what `list`, `inspect` and `wait` answer."""
+"""Containers on the wire: what `create` takes, what `list`, `inspect` and `wait` answer.
+
+A container's files on the wire.
+
+Answers of `top`, `update` and `prune` of containers.
+"""
 
 from collections.abc import Sequence
 
@@ -192,3 +197,32 @@ class ContainerInspect(Struct, kw_only=True, rename="pascal"):
     mounts: list[MountPoint]
     config: dict[str, object]
     network_settings: NetworkSettings
+
+
+class PathStat(Struct, kw_only=True, rename="camel"):
+    """The file that a path names; `mode` has Go's bits."""
+
+    name: str
+    size: int
+    mode: int
+    mtime: str
+    link_target: str
+
+
+class Change(Struct, kw_only=True, rename="pascal"):
+    path: str
+    kind: int
+
+
+class TopResponse(Struct, kw_only=True, rename="pascal"):
+    processes: list[list[str]] | None
+    titles: list[str]
+
+
+class UpdateResponse(Struct, kw_only=True, rename="pascal"):
+    warnings: list[str] | None
+
+
+class PruneResponse(Struct, kw_only=True, rename="pascal"):
+    containers_deleted: list[str] | None
+    space_reclaimed: int

@@ -2,7 +2,7 @@
 
 import stat
 
-from husk.api.types.container_files import PathStat
+from husk.api.types.containers import PathStat
 from husk.engine.containers.copy import FileStatus
 from husk.engine.model.clock import rfc3339
 

@@ -18,7 +18,7 @@ from husk.builder.protocol import capabilities, policies, processes
 from husk.builder.protocol.control import Control
 from husk.builder.protocol.errors import failed_build, from_status
 from husk.builder.protocol.messages import gateway
-from husk.builder.protocol.messages.files import Stat
+from husk.builder.protocol.messages.gateway import Stat
 from husk.builder.protocol.messages.source_policy import Policy
 from husk.builder.protocol.serve import Metadata, answer
 from husk.builder.service import Builder, FoundFile
@@ -27,13 +27,12 @@ from husk.builder.solver.source_policy import DescribedImage, SourceFacts, Sourc
 from husk.errors import HuskError, InvalidParameter, NotImplementedYet
 from husk.registry.manifest import Platform
 from husk.rpc.grpc.connection import Handler
-from husk.rpc.grpc.framing import LARGEST
-from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.grpc.stream import LARGEST_MESSAGE, ServerStream
 
 _SERVICE = "/moby.buildkit.v1.frontend.LLBBridge"
 BUILD_ID = "buildkit-controlapi-buildid"
 # A message has to have room for more than the file.
-_LARGEST_FILE = LARGEST - (64 << 10)
+_LARGEST_FILE = LARGEST_MESSAGE - (64 << 10)
 _IMAGE = "docker-image://"
 _LAYOUT = "oci-layout://"
 _OF_LAYOUT = 1  # a type of resolver

@@ -13,7 +13,7 @@ from husk.aio.tasks import Tasks
 from husk.builder.graph import llb_read, ops
 from husk.builder.graph.operations import Exec, ExecMount, ProcessSpec, SecretVariable
 from husk.builder.jobs.jobs import Job
-from husk.builder.protocol.messages import containers, gateway
+from husk.builder.protocol.messages import gateway
 from husk.builder.protocol.messages.common import Status
 from husk.builder.protocol.serve import Metadata, answer
 from husk.builder.steps.held import Pipes, ProcessTalk, StreamEnd, Streams, Terminal
@@ -29,30 +29,30 @@ _PATIENCE = 1.0
 # Messages of input that a process has not read yet.
 _MOST_WAITING = 64
 
-Send = Callable[[containers.ExecMessage], Awaitable[None]]
+Send = Callable[[gateway.ExecMessage], Awaitable[None]]
 
 
 async def serve(stream: ServerStream, job: Job) -> None:
     """Answer one of these calls for a build."""
 
-    async def add(request: containers.NewContainerRequest, metadata: Metadata) -> gateway.Empty:
+    async def add(request: gateway.NewContainerRequest, metadata: Metadata) -> gateway.Empty:
         await _new_container(job, request)
         return gateway.Empty()
 
-    async def release(request: containers.ReleaseContainerRequest, metadata: Metadata) -> gateway.Empty:
+    async def release(request: gateway.ReleaseContainerRequest, metadata: Metadata) -> gateway.Empty:
         await job.containers.release(request.container_id)
         return gateway.Empty()
 
     match stream.path.rpartition("/")[2]:
         case "NewContainer":
-            await answer(containers.NewContainerRequest, add)(stream)
+            await answer(gateway.NewContainerRequest, add)(stream)
         case "ReleaseContainer":
-            await answer(containers.ReleaseContainerRequest, release)(stream)
+            await answer(gateway.ReleaseContainerRequest, release)(stream)
         case _:
             await _exec_process(stream, job)
 
 
-async def _new_container(job: Job, request: containers.NewContainerRequest) -> None:
+async def _new_container(job: Job, request: gateway.NewContainerRequest) -> None:
     mounts: list[ExecMount] = []
     inputs: list[str] = []
     for message in request.mounts:
@@ -97,13 +97,13 @@ async def _exec_process(stream: ServerStream, job: Job) -> None:
     sending = asyncio.Lock()
     processes: dict[str, _Process] = {}
 
-    async def send(message: containers.ExecMessage) -> None:
+    async def send(message: gateway.ExecMessage) -> None:
         async with sending:
             await stream.send(message.encode())
 
     try:
         while (data := await stream.recv()) is not None:
-            message = containers.ExecMessage.decode(data)
+            message = gateway.ExecMessage.decode(data)
             if not message.process_id:
                 raise InvalidParameter("ProcessID required")
             if message.init is not None:
@@ -122,7 +122,7 @@ async def _exec_process(stream: ServerStream, job: Job) -> None:
 
 
 class _Process:
-    def __init__(self, job: Job, id: str, init: containers.InitMessage, send: Send) -> None:
+    def __init__(self, job: Job, id: str, init: gateway.InitMessage, send: Send) -> None:
         meta = init.meta or ops.Meta()
         process = llb_read.checked(llb_read.process(meta))
         env = process.env if not init.tty or _names_terminal(process.env) else [*process.env, "TERM=xterm"]
@@ -163,9 +163,9 @@ class _Process:
             while not waiting.empty():
                 waiting.get_nowait()
         for fd in (one for one in self._init.fds if one != _STDIN):
-            await self._tell(containers.ExecMessage(file=containers.FdMessage(fd, eof=True)))
-        await self._tell(containers.ExecMessage(exit=containers.ExitMessage(code, status)))
-        await self._tell(containers.ExecMessage(done=gateway.Empty()))
+            await self._tell(gateway.ExecMessage(file=gateway.FdMessage(fd, eof=True)))
+        await self._tell(gateway.ExecMessage(exit=gateway.ExitMessage(code, status)))
+        await self._tell(gateway.ExecMessage(done=gateway.Empty()))
 
     async def _talk_with(self, streams: Streams, tasks: Tasks) -> int:
         talk = self._held.talk(
@@ -176,7 +176,7 @@ class _Process:
         )
         running = tasks.spawn(talk.run(), "process", awaited=True)
         tasks.spawn(self._pass_signals(talk), "signals of a process")
-        await self._tell(containers.ExecMessage(started=gateway.Empty()))
+        await self._tell(gateway.ExecMessage(started=gateway.Empty()))
         if not await _opened(streams, running):
             return await running
         if _STDIN in self._init.fds:
@@ -192,7 +192,7 @@ class _Process:
             raise Conflict("the container was released")
         return running.result()
 
-    async def told(self, message: containers.ExecMessage) -> None:
+    async def told(self, message: gateway.ExecMessage) -> None:
         """Pass the client's input, size or signal to the process; a process that has ended gets none."""
         if message.file is not None:
             await self._take(message.file)
@@ -207,7 +207,7 @@ class _Process:
             if not self._ended.is_set():
                 await self._signals.put(number)
 
-    async def _take(self, file: containers.FdMessage) -> None:
+    async def _take(self, file: gateway.FdMessage) -> None:
         if file.fd != _STDIN:
             raise InvalidParameter(f"nothing can be written to descriptor {file.fd}")
         # It waits while the process does not read, and no longer than that lives.
@@ -230,9 +230,9 @@ class _Process:
     async def _read(self, fd: int, source: StreamEnd) -> None:
         while data := await source.read():
             if fd in self._init.fds:
-                await self._tell(containers.ExecMessage(file=containers.FdMessage(fd, data=data)))
+                await self._tell(gateway.ExecMessage(file=gateway.FdMessage(fd, data=data)))
 
-    async def _tell(self, message: containers.ExecMessage) -> None:
+    async def _tell(self, message: gateway.ExecMessage) -> None:
         message.process_id = self._id
         try:
             await self._send(message)

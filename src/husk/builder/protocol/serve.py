@@ -8,16 +8,15 @@ from typing import TypeVar
 from husk.builder.protocol.errors import to_grpc
 from husk.errors import HuskError, full_disk
 from husk.rpc.grpc.connection import Handler
-from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import INVALID_ARGUMENT, UNIMPLEMENTED, GrpcError
-from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.grpc.stream import LARGEST_MESSAGE, ServerStream
 from husk.rpc.protobuf import Message
 
 Asked = TypeVar("Asked", bound=Message)
 Metadata = Mapping[str, list[str]]
 
-# What may be here of the messages of all calls on one connection, of which each may be as large as `LARGEST`.
-MOST = 4 * LARGEST
+# What may be here of the messages of all calls on one connection, of which each may be as large as `LARGEST_MESSAGE`.
+MOST = 4 * LARGEST_MESSAGE
 
 
 def answer(kind: type[Asked], method: Callable[[Asked, Metadata], Awaitable[Message | bytes]]) -> Handler:

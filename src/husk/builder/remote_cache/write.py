@@ -21,9 +21,8 @@ from husk.builder.graph.progress import Status
 from husk.builder.jobs.jobs import Job
 from husk.builder.jobs.results import Result
 from husk.builder.remote_cache import config
-from husk.builder.remote_cache.chains import Chains
 from husk.builder.remote_cache.config import CacheConfig
-from husk.builder.remote_cache.export import Collector
+from husk.builder.remote_cache.export import Chains, Collector
 from husk.builder.remote_cache.imports import CREATED, UNCOMPRESSED
 from husk.builder.remote_cache.targets import CacheTarget, Targets
 from husk.builder.solver.asking import Asker, ShownWork

@@ -4,8 +4,8 @@ A step is a container as `docker run` makes one, with the same filter of system 
 control groups and networks. It has an id, and a record in memory that drivers and networks are told of it with. It has
 no record in the store, no name, no monitor and no log: it lives as long as somebody waits for it.
 
-    run         the life of a step: what it needs is taken, its files are mounted, its process runs, all is given back
-    spares      a runtime that is loaded for the next step while one runs
+    run         the life of a step: what it needs is taken, its files are mounted, its process runs, all is given back;
+                meanwhile a runtime is loaded for the next step
     plan        what the runtime is told (pure)
     mounts      what is mounted where, and which file systems come out
     cache_mounts    directories that outlive steps, for the caches of compilers and package managers

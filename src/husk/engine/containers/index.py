@@ -14,11 +14,10 @@ from husk.aio.tasks import Tasks
 from husk.engine.containers import states
 from husk.engine.containers.attach import Switchboard
 from husk.engine.containers.drivers import Process, Supervised
-from husk.engine.model import companion
-from husk.engine.model.container import KIND, Container, Draft
+from husk.engine.model import container
+from husk.engine.model.container import KIND, Container, Draft, changes
 from husk.engine.model.events import Events
 from husk.engine.model.names import random_name
-from husk.engine.model.record import changes
 from husk.engine.networks.endpoints import link_names
 from husk.errors import Conflict, InvalidParameter, NotFound, SystemFault
 from husk.storage.state.store import Change, StateStore
@@ -137,7 +136,7 @@ class Instance:
         _resolve(self._removals, exit)
 
 
-Companion: TypeAlias = companion.Companion[Instance]
+Companion: TypeAlias = container.Companion[Instance]
 
 
 class Publish(Protocol):

@@ -19,8 +19,8 @@ platforms of an image), `make` (configuration + layers -> image), `content` (ima
 `manifests` (what of them is here), `attestations`, `pull` with `singleflight` (one download for all) and `limiter`
 (how many at a time), `push`, `save`, `load` with `archive` (what an archive says), `importer`, `changes` (Dockerfile
 instructions), `tag` (names for new images), `bootstrap` (the local busybox), `remove` (Docker's conflict rules),
-`prune`, `history`, `remote` (at registries), `check` (what damage in the store means for images), `service` (what the
-edge calls).
+`prune`, `history`, `transfers` (with questions to registries), `check` (what damage in the store means for images),
+`service` (what the edge calls).
 
 Who may touch what: this room imports no other room of the engine but `model`. What it has to know of containers is
 handed to it as a function; `docker commit` is in `containers`, which comes here for what makes an image.

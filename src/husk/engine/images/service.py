@@ -42,8 +42,7 @@ from husk.watch import Watch
 if TYPE_CHECKING:
     from husk.engine.images.fetch import LayerFetcher
     from husk.engine.images.push import PushedContent
-    from husk.engine.images.remote import Distribution
-    from husk.engine.images.transfers import Transfers
+    from husk.engine.images.transfers import Distribution, Transfers
     from husk.registry.auth import Credentials
     from husk.registry.client import RegistryClient
     from husk.registry.search import SearchResult

@@ -1,29 +1,73 @@
 """Transfers of images: pull, push, save, load and import, and questions to registries.
 
 What a daemon does not need until somebody moves an image, loaded with the first of them.
+
+Questions to a registry about an image that is not here: its search, and a manifest with its platforms.
 """
 
 from collections.abc import Callable
 from functools import cached_property
 
-from husk.engine.images import remote
+import msgspec
+
 from husk.engine.images.fetch import LayerFetcher
 from husk.engine.images.importer import Importer
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.load import Loader
+from husk.engine.images.make import read_config_aside
 from husk.engine.images.pull import Puller, parse_pull_reference
 from husk.engine.images.push import Pusher
-from husk.engine.images.remote import Distribution
 from husk.engine.images.save import Saver
 from husk.engine.images.singleflight import Report
 from husk.engine.images.store import ImageStore
 from husk.engine.model.filters import Filters
+from husk.errors import InvalidParameter
+from husk.registry import reference as references
 from husk.registry.auth import Credentials
 from husk.registry.client import RegistryClient
-from husk.registry.manifest import parse_platform
-from husk.registry.search import SearchResult
+from husk.registry.manifest import Descriptor, Index, Platform, parse_manifest, parse_platform
+from husk.registry.search import MOST_RESULTS, SearchResult
 from husk.storage.state.store import StateStore
 from husk.watch import Watch
+
+SEARCH_FILTERS = ("is-automated", "is-official", "stars")
+DEFAULT_RESULTS = 25
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """The content that a registry has under a name, and the platforms that it runs on."""
+
+    descriptor: Descriptor
+    platforms: list[Platform]
+
+
+async def distribution(registry: RegistryClient, text: str, auth: Credentials | None) -> Distribution:
+    reference = references.parse(text).tagged()
+    fetched = await registry.manifest(reference, auth)
+    parsed = parse_manifest(fetched.body, fetched.descriptor.media_type)
+    descriptor = msgspec.structs.replace(fetched.descriptor, media_type=parsed.media_type)
+    if isinstance(parsed, Index):
+        return Distribution(descriptor, [entry.platform for entry in parsed.manifests if entry.platform is not None])
+    document = await read_config_aside(await registry.blob_bytes(reference, parsed.config, auth))
+    return Distribution(descriptor, [Platform(document.architecture, document.os, document.variant)])
+
+
+async def search(
+    registry: RegistryClient, term: str, limit: int, filters: Filters, auth: Credentials | None
+) -> list[SearchResult]:
+    if not term:
+        raise InvalidParameter("search needs a term: name a repository or a part of its name")
+    limit = limit or DEFAULT_RESULTS
+    if not 1 <= limit <= MOST_RESULTS:
+        raise InvalidParameter(f"limit {limit} is outside the range of [1, {MOST_RESULTS}]")
+    stars = max(filters.numbers("stars"), default=0)
+    flags = [(name, filters.boolean(name, False)) for name in ("is-official", "is-automated") if name in filters]
+
+    def wanted(result: SearchResult) -> bool:
+        facts = {"is-official": result.is_official, "is-automated": result.is_automated}
+        return result.star_count >= stars and all(facts[name] == value for name, value in flags)
+
+    return [result for result in await registry.search(term, limit, auth) if wanted(result)]
 
 
 class Transfers:
@@ -65,7 +109,7 @@ class Transfers:
             await self._puller.pull(reference, platform, auth, progress)
 
     async def search(self, term: str, limit: int, filters: Filters, auth: Credentials | None) -> list[SearchResult]:
-        return await remote.search(self._registry(), term, limit, filters, auth)
+        return await search(self._registry(), term, limit, filters, auth)
 
     async def distribution(self, reference: str, auth: Credentials | None) -> Distribution:
-        return await remote.distribution(self._registry(), reference, auth)
+        return await distribution(self._registry(), reference, auth)

@@ -3,7 +3,7 @@
 import importlib
 from functools import partial
 
-from husk.engine.logs.receivers import LogReceiver
+from husk.engine.logs.messages import LogReceiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 from husk.runtime.logs.transport import Touch, is_there

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import LogMessage
+from husk.engine.logs.messages import LogMessage, LogReceiver, host_and_port
 from husk.engine.logs.options import flag
-from husk.engine.logs.receivers import LogReceiver, host_and_port
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter
 from husk.runtime.logs.transport import ReceiverAddress, Tls

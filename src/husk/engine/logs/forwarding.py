@@ -18,11 +18,9 @@ from typing import NamedTuple
 from husk.aio.tasks import Tasks
 from husk.engine.logs import drivers
 from husk.engine.logs.container import LoggedContainer
-from husk.engine.logs.messages import Assembler, LogMessage
+from husk.engine.logs.messages import JOURNAL, Assembler, LogMessage, LogReceiver
 from husk.engine.logs.read import resume_log
-from husk.engine.logs.receivers import JOURNAL, LogReceiver
-from husk.engine.model.companion import Companion
-from husk.engine.model.container import Container
+from husk.engine.model.container import Companion, Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.files import LogFiles, OpenFile, note, noted
 from husk.runtime.logs.transport import ReceiverAddress, ReceiverConnection, Touch, connect

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import LogMessage
-from husk.engine.logs.receivers import LogReceiver, host_and_port, hostname
+from husk.engine.logs.messages import LogMessage, LogReceiver, host_and_port, hostname
 from husk.engine.model.clock import parse_rfc3339
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter

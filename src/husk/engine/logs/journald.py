@@ -5,8 +5,7 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from husk.engine.logs import attributes
-from husk.engine.logs.messages import LogMessage
-from husk.engine.logs.receivers import JOURNAL, LogReceiver
+from husk.engine.logs.messages import JOURNAL, LogMessage, LogReceiver
 from husk.engine.model.clock import rfc3339
 from husk.engine.model.container import Container
 from husk.runtime.logs.transport import ReceiverAddress

@@ -1,13 +1,24 @@
-"""One message to a receiver of logs: a whole line, or a piece of one that is too long. Pure."""
+"""One message to a receiver of logs: a whole line, or a piece of one that is too long.
 
-from collections.abc import Sequence
+Receivers of messages, with their addresses and forms: one for each container whose driver sends its log away.
+"""
+
+import socket
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from husk.engine.logs.records import LogRecord
 from husk.engine.model.clock import parse_rfc3339
+from husk.errors import InvalidParameter
+from husk.runtime.logs.transport import ReceiverAddress
+from husk.text.urls import split_url
 
 # Docker's own size of a message.
 LONGEST = 16 * 1024
+# Where journald listens.
+JOURNAL = "/run/systemd/journal/socket"
 
 
 class LogMessage(NamedTuple):
@@ -55,3 +66,28 @@ class Assembler:
         left = [LogMessage(parse_rfc3339(time.decode()), stream, text) for stream, (time, text) in self._begun.items()]
         self._begun.clear()
         return left
+
+
+class LogReceiver(msgspec.Struct, frozen=True):
+    """`encode` makes what is sent at once of some messages; `acknowledges` reads the receiver's word for a packet."""
+
+    address: ReceiverAddress
+    encode: Callable[[Sequence[LogMessage]], list[bytes]]
+    acknowledges: Callable[[bytes], bytes] | None = None
+    """What the receiver answers to a packet, where it was asked to."""
+    waits: bool = True
+    """Does a container start only when the receiver is there?"""
+    required: str = ""
+    """A path of this host that has to be there when the container is made."""
+
+
+def host_and_port(text: str, default_port: int) -> tuple[str, int]:
+    try:
+        parts = split_url(f"//{text}")
+        return parts.hostname or "localhost", parts.port or default_port
+    except ValueError:
+        raise InvalidParameter(f"invalid port in the address {text}") from None
+
+
+def hostname() -> str:
+    return socket.gethostname()

@@ -15,8 +15,7 @@ from husk.aio import threads
 from husk.aio.tasks import Tasks
 from husk.engine.logs.container import LoggedContainer
 from husk.engine.logs.options import LogRetention, keeping
-from husk.engine.model.companion import Companion
-from husk.engine.model.container import Container
+from husk.engine.model.container import Companion, Container
 from husk.errors import SystemFault
 from husk.runtime.logs.files import GrowthWatches, LogFiles
 

@@ -1,7 +1,16 @@
-"""The model of a container: its state, its place on networks, its mounts, and its record in the store."""
+"""The model of a container: its state, its place on networks, its mounts, and its record in the store.
+
+The count of changes to records of containers: each puts another record in the place of the one before.
+
+Whoever keeps something that was made of such records (an answer of the API) compares the count before it uses it
+again. One count for all: who finds it changed looks at the records themselves. It is the process's own, as records are
+handed from room to room and know no owner.
+
+Work that lives beside a container's process, never longer, and is told when that starts and stops.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,6 +22,7 @@ KIND = "container"
 ZERO_TIME = "0001-01-01T00:00:00Z"
 
 Status = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
+C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class HealthResult(Struct, kw_only=True, rename="pascal", frozen=True):
@@ -189,3 +199,38 @@ class Draft:
         endpoint = endpoints.pop(network)
         self.change(endpoints=endpoints)
         return endpoint
+
+
+class ChangeCounter:
+    """The number of changes to something; it never goes back."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self) -> None:
+        """To be called after the change: who looked between the two has to look again."""
+        self.count += 1
+
+
+changes = ChangeCounter()
+
+
+class Companion(Generic[C_contra]):
+    """`C_contra` is what it has to know of a container.
+
+    It is told with the container's lock held, so what it is told must take no time.
+    """
+
+    async def starting(self, container: C_contra, /) -> None:
+        """The process is about to be made; what is raised here keeps it from that."""
+
+    def running(self, container: C_contra, /) -> None:
+        """The process runs: it was started or thawed, or a former daemon started it."""
+
+    def paused(self, container: C_contra, /) -> None:
+        """The process is frozen."""
+
+    def ended(self, container: C_contra, /) -> None:
+        """The process has ended."""

@@ -10,10 +10,10 @@ connected → while the container runs it has an address, an interface, names an
 
 Modules: `service` is what others call, `live` a network with its driver and members, `restore` what a start finds on
 the host, `publisher` holds the ports of running containers (`port_requests` reads which ones a container wants,
-`departures` waits for those that come back), `options`, `pools` and `templates` check what clients ask of a network and
+and waits for those that come back), `options` and `pools` check what clients ask of a network and
 `requests` what they ask of an endpoint, `prune` removes those that nobody uses, `default_bridge` follows the daemon's
-settings, `names` knows what names mean, `links` is Docker's old way of names, `balancing` puts services on networks,
-`service_addresses` keeps their addresses, `overlays` leads networks to other hosts, `presence` has those of a swarm on
+settings, `names` knows what names mean, `links` is Docker's old way of names, `balancing` puts services on networks
+and keeps their addresses, `overlays` leads networks to other hosts, `presence` has those of a swarm on
 this host while they are needed, `sharing` says who has an address there.
 
 Who may touch what: `husk.network` does the work on the host, and only this room calls it. Of other rooms it knows

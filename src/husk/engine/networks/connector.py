@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from husk.engine.model.container import Container, Draft, Endpoint
 from husk.engine.model.events import Events
-from husk.engine.networks.departures import Departures
 from husk.engine.networks.endpoints import (
     fresh,
     gateway6_endpoint,
@@ -34,7 +33,7 @@ from husk.engine.networks.endpoints import (
 from husk.engine.networks.links import ContainerLink, link
 from husk.engine.networks.live import LiveNetwork, Roster
 from husk.engine.networks.names import NameService
-from husk.engine.networks.publisher import Publisher
+from husk.engine.networks.publisher import Departures, Publisher
 from husk.engine.networks.requests import check_attachable, interface_name, interface_sysctls, link_local, without_ipv6
 from husk.engine.networks.sharing import Sharing, occupant
 from husk.errors import Conflict, Forbidden, HuskError, InvalidParameter, NotFound, SystemFault, Unavailable

@@ -16,7 +16,7 @@ from husk.aio.tasks import Tasks
 from husk.config import AddressPool
 from husk.engine.model.clock import now_ns, rfc3339
 from husk.engine.model.network import Network, NetworkRequest
-from husk.engine.networks import options, templates
+from husk.engine.networks import options
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.overlays import Overlays, encrypted
 from husk.errors import Conflict, Unavailable
@@ -173,8 +173,8 @@ class Presence:
         reach by other ways, which it would cut off there."""
         others = {network.id: network for network in (*(live.record for live in self._roster.by_name.values()), *known)}
         request = options.with_defaults(request, defaults)
-        templates.check(request)
-        request = templates.filled_in(request, list(others.values()))
+        options.check_template(request)
+        request = options.filled_in(request, list(others.values()))
         options.check(request, others.values())
         network = options.record(request, new_id, rfc3339(now_ns()))
         numbers = {other.vni for other in others.values()}

@@ -20,17 +20,17 @@ from husk.engine.model.container_config import EndpointRequest
 from husk.engine.model.events import Events
 from husk.engine.model.filters import Filters
 from husk.engine.model.network import BUILTIN, Network, NetworkRequest
-from husk.engine.networks import default_bridge, options, restore, templates
-from husk.engine.networks.balancing import Balancing
+from husk.engine.networks import default_bridge, options, restore
+from husk.engine.networks.balancing import Balancing, ServiceAddresses
 from husk.engine.networks.connector import Connected, Connector
 from husk.engine.networks.live import KIND, LiveNetwork, Roster
 from husk.engine.networks.load_balancer import LoadBalancer, load_balancer
 from husk.engine.networks.names import NameService
+from husk.engine.networks.options import check_template, filled_in, template_users
 from husk.engine.networks.overlays import Overlays, SendersGuard, TunnelRules
 from husk.engine.networks.places import one_more, places
 from husk.engine.networks.presence import Presence, refuse_clash
 from husk.engine.networks.prune import prune
-from husk.engine.networks.service_addresses import ServiceAddresses
 from husk.engine.networks.sharing import Sharing
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network import drop_policies, host, legacy_rules
@@ -254,8 +254,8 @@ class Networks:
         base = self._base._replace(pools=pools or self._base.pools)
         async with self._changing:
             request = options.with_defaults(request, self._config.default_network_opts)
-            templates.check(request)
-            request = templates.filled_in(request, self.listing())
+            check_template(request)
+            request = filled_in(request, self.listing())
             options.check(request, self.listing())
             network = options.record(request, self._new_id(), rfc3339(now_ns()))
             driver = None
@@ -290,7 +290,7 @@ class Networks:
                 members = [draft.record for draft in live.members.values()]
                 users = ", ".join(f'name:"{c.name}" id:"{_endpoint_id(c, network)}"' for c in members)
                 raise Forbidden(f"error while removing network: network {network.name} has active endpoints ({users})")
-            if templates.users(network, self.listing()):
+            if template_users(network, self.listing()):
                 raise Forbidden(f'error while removing network: configuration network "{network.name}" is in use')
             if network.vni and self._sharing is not None:
                 await self._sharing.removing(network)

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, Self
 
 from husk.aio.tasks import Tasks
-from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import (
     CANCELLED,
     DEADLINE_EXCEEDED,
@@ -26,7 +25,7 @@ from husk.rpc.grpc.status import (
     seconds,
     trailers,
 )
-from husk.rpc.grpc.stream import ClientStream, Metadata, ServerStream, Stream, metadata_of
+from husk.rpc.grpc.stream import LARGEST_MESSAGE, ClientStream, Metadata, ServerStream, Stream, metadata_of
 from husk.rpc.http2 import errors
 from husk.rpc.http2.core import Http2, PeerLimits
 from husk.rpc.http2.errors import StreamGone
@@ -78,7 +77,7 @@ class GrpcConnection:
         client: bool = False,
         handler: Handler | None = None,
         limits: PeerLimits | None = None,
-        largest: int = LARGEST,
+        largest: int = LARGEST_MESSAGE,
         most: int | None = None,
     ) -> None:
         """`largest` is for one message, `most` for what is here of the messages of all streams together."""

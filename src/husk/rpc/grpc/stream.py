@@ -8,20 +8,28 @@
 window's worth more than what was received; `send` waits while a good part of what was said is not on its way. Whoever
 passes messages on to another process need not cut them out: `recv_raw` and `send_raw` give and take the bytes of the
 stream as they are. One direction of one stream is used in one of the two forms, not both.
+
+Messages of gRPC in the bytes of a stream: each has a byte that says whether it is compressed, and its length.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from struct import Struct as Layout
 from typing import Protocol
 
-from husk.rpc.grpc.framing import MessageReader, framed
-from husk.rpc.grpc.status import CANCELLED, UNAVAILABLE, GrpcError, outcome
+from husk.rpc.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, UNIMPLEMENTED, GrpcError, outcome
 from husk.rpc.http2 import errors
 from husk.rpc.http2.core import Http2
 from husk.rpc.http2.errors import StreamGone
 from husk.rpc.http2.events import Headers
 
+_HEAD = Layout(">BI")
+HEAD_SIZE = _HEAD.size
+
+# The largest message that is taken, as BuildKit has it.
+LARGEST_MESSAGE = 16 << 20
+# Pieces of an unfinished message that are smaller are put together: each costs some bytes beside its own.
 # What may wait for the peer before `send` waits too.
 _MOST_UNSENT = 1 << 18
 # Pieces that are as large as this are not put together for whoever passes them on: that would be a copy for nothing.
@@ -290,3 +298,60 @@ def metadata_of(headers: Headers) -> dict[str, list[str]]:
         if not name.startswith((b":", b"grpc-")) and name not in _OF_THE_CALL:
             metadata.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
     return metadata
+
+
+def framed(message: bytes) -> bytes:
+    return _HEAD.pack(0, len(message)) + message
+
+
+class MessageReader:
+    """Bytes in any pieces → messages."""
+
+    def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
+        self._largest = largest
+        self._pieces: list[bytes] = []
+        self._size = 0
+        # How many bytes there have to be before looking at them again is worth it.
+        self._wanted = HEAD_SIZE
+
+    @property
+    def waiting(self) -> int:
+        """The number of bytes of an unfinished message that are kept."""
+        return self._size
+
+    def drop(self) -> None:
+        """Forget the unfinished message, and the place in it: nothing can be read any more."""
+        self._pieces.clear()
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """GrpcError for a message that is too large, or compressed."""
+        self._size += len(data)
+        if self._pieces or self._size < self._wanted:
+            if self._pieces and len(self._pieces[-1]) + len(data) <= _SMALL:
+                self._pieces[-1] += data
+            else:
+                self._pieces.append(data)
+            if self._size < self._wanted:
+                return []
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+        messages: list[bytes] = []
+        position, size = 0, self._size
+        self._wanted = HEAD_SIZE
+        while size - position >= HEAD_SIZE:
+            compressed, length = _HEAD.unpack_from(data, position)
+            if compressed:
+                raise GrpcError(UNIMPLEMENTED, "compressed messages are not taken")
+            if length > self._largest:
+                raise GrpcError(RESOURCE_EXHAUSTED, f"a message of {length} bytes: {self._largest} is the most")
+            end = position + HEAD_SIZE + length
+            if end > size:
+                self._wanted = HEAD_SIZE + length
+                break
+            messages.append(data[position + HEAD_SIZE : end])
+            position = end
+        self._size = size - position
+        if self._size:
+            self._pieces.append(data[position:])
+        return messages

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from husk.aio import threads
 from husk.errors import Unavailable
-from husk.kernel.mountinfo import Mounted, mounted
+from husk.kernel.mount import Mounted, mounted
 from husk.kernel.path_walk import walk
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from husk.errors import InvalidParameter
 from husk.kernel import mount
-from husk.kernel.mountinfo import Mounted, mounted
+from husk.kernel.mount import Mounted, mounted
 
 PROC = "/proc"
 # Files that tell how the machine does; LXCFS and the like put their own here.

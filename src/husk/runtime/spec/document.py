@@ -1,14 +1,16 @@
 """The input of the OCI runtime: a container's configuration becomes the `config.json` of its bundle.
 
 Pure: the engine has looked everything up before (users, paths, devices, what the host allows); this module knows
-Docker's defaults and the OCI vocabulary. The defaults themselves are in `husk.runtime.spec.defaults`.
+Docker's defaults and the OCI vocabulary. The defaults themselves are in `husk.runtime.spec.document`.
+
+Defaults that a container gets though nobody asked for them: programs in Docker containers rely on them.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
-from husk.runtime.spec import defaults
 from husk.runtime.spec.users import ProcessUser, resolve_user
 
 __all__ = [
@@ -29,6 +31,48 @@ INIT_PATH = "/sbin/docker-init"
 OCI_VERSION = "1.0.2"
 
 Json = dict[str, object]
+SHM_SIZE = 64 * 1024 * 1024
+
+NAMESPACES = MappingProxyType({"mount": "", "network": "", "uts": "", "pid": "", "ipc": ""})
+
+# Files that tell about the host or let a container change it: replaced by an empty file or directory.
+MASKED_PATHS = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+)
+
+READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+# Programs without root may listen on low ports and send pings: the network namespace is the container's own.
+NETWORK_SYSCTLS = MappingProxyType(
+    {"net.ipv4.ip_unprivileged_port_start": "0", "net.ipv4.ping_group_range": "0 2147483647"}
+)
+
+# type, major, minor, access: any node may be made, these may be used: null, zero, full, random, urandom, tty, console,
+# ptmx, ptys.
+DEVICE_RULES: tuple[tuple[str, int | None, int | None, str], ...] = (
+    ("c", None, None, "m"),
+    ("b", None, None, "m"),
+    ("c", 1, 3, "rwm"),
+    ("c", 1, 5, "rwm"),
+    ("c", 1, 7, "rwm"),
+    ("c", 1, 8, "rwm"),
+    ("c", 1, 9, "rwm"),
+    ("c", 5, 0, "rwm"),
+    ("c", 5, 1, "rwm"),
+    ("c", 5, 2, "rwm"),
+    ("c", 136, None, "rwm"),
+)
 
 
 class SpecMount(msgspec.Struct, frozen=True):
@@ -122,9 +166,9 @@ class RuntimeContainer(msgspec.Struct, frozen=True, kw_only=True):
     apparmor_profile: str = ""
     writable_cgroups: bool = False
     privileged: bool = False
-    namespaces: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(defaults.NAMESPACES))
+    namespaces: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(NAMESPACES))
     mounts: tuple[SpecMount, ...] = ()
-    shm_size: int = defaults.SHM_SIZE  # 0: no /dev/shm
+    shm_size: int = SHM_SIZE  # 0: no /dev/shm
     resources: Resources = msgspec.field(default_factory=Resources)
     cgroup_path: str = ""
     devices: tuple[Device, ...] = ()
@@ -148,8 +192,8 @@ def oci_spec(spec: RuntimeContainer, cgroup_v2: bool) -> Json:
         "namespaces": [_namespace(kind, path) for kind, path in spec.namespaces.items()],
         "resources": _resources(spec, cgroup_v2),
         "devices": [_device(device) for device in spec.devices],
-        "maskedPaths": _paths(spec, spec.masked_paths, defaults.MASKED_PATHS),
-        "readonlyPaths": _paths(spec, spec.readonly_paths, defaults.READONLY_PATHS),
+        "maskedPaths": _paths(spec, spec.masked_paths, MASKED_PATHS),
+        "readonlyPaths": _paths(spec, spec.readonly_paths, READONLY_PATHS),
         "sysctl": _sysctls(spec),
         "seccomp": spec.seccomp,
         "rootfsPropagation": spec.rootfs_propagation or None,
@@ -228,7 +272,7 @@ def _sysctls(spec: RuntimeContainer) -> dict[str, str] | None:
     # A namespace that is there has them already (`network/sandbox.py`), and the runtime would pay for writing them
     # beside many others: a millisecond beside 1,000.
     if own and not spec.privileged and "user" not in spec.namespaces:
-        sysctls |= defaults.NETWORK_SYSCTLS
+        sysctls |= NETWORK_SYSCTLS
     if spec.domainname and "uts" in spec.namespaces:
         # The OCI field for it is newer than the runtimes of Debian 12.
         sysctls["kernel.domainname"] = spec.domainname
@@ -240,7 +284,7 @@ def _resources(spec: RuntimeContainer, cgroup_v2: bool) -> Json:
     if spec.privileged:
         rules = [DeviceRule(True)]
     else:
-        rules = [DeviceRule(False), *(DeviceRule(True, *rule) for rule in defaults.DEVICE_RULES), *spec.device_rules]
+        rules = [DeviceRule(False), *(DeviceRule(True, *rule) for rule in DEVICE_RULES), *spec.device_rules]
     memory: Json = {
         "limit": limits.memory,
         "swap": limits.memory_swap,

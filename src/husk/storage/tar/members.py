@@ -1,7 +1,7 @@
 """Entries of an archive, made of files on disk: header and data, though somebody may be changing the file.
 
 Large files need not pass through this process: where the archive goes into a pipe (`pipe_to`) or a socket
-(`husk.storage.workers.outlet`), the kernel hands their pages over.
+(`husk.storage.workers.pack`), the kernel hands their pages over.
 """
 
 import contextlib

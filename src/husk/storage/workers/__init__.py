@@ -1,11 +1,11 @@
 """Processes that do the file-heavy work, each confined to the files that it is for.
 
 - `jobs` and `answers`, of `parts`: what workers are told, and what they say of it; `messages`: the way there and back
-- `handle` is the daemon's hold on a worker; `nursery` gets it from a process that forks them, `forker`; `report` is
+- `handle` is the daemon's hold on a worker; `nursery` gets it from a process that forks them, `forker`; `pipes` are
   where its answers arrive, `caller` the daemon as a worker sees it
-- `unpack` makes a layer of a stream (`intake` keeps the blob, `extract` makes the files), `diff` a stream of what a
+- `unpack` makes a layer of a stream and keeps the blob (`extract` makes the files), `diff` a stream of what a
   container has changed
-- `pack` and `put` bring files out of and into a container's own view, which `confine` makes; `outlet` and `body` are
+- `pack` and `put` bring files out of and into a container's own view, which `confine` makes; `body` is
   the client's socket, past the daemon
 
 How to add a job:

@@ -16,8 +16,7 @@ from husk.storage.workers.answers import Answer
 from husk.storage.workers.body import BodyUpload
 from husk.storage.workers.jobs import DiffJob, PackJob, PutJob, UnpackJob, WorkerJob
 from husk.storage.workers.nursery import Nursery
-from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, nothing, read_some, write_all
-from husk.storage.workers.report import AnswerPipe
+from husk.storage.workers.pipes import PIPE_SIZE, AnswerPipe, keep_end, make_pipe, nothing, read_some, write_all
 
 
 class WorkerDied(Exception):

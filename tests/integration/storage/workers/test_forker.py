@@ -14,7 +14,7 @@ import husk
 from husk.storage.workers.answers import Done
 from husk.storage.workers.jobs import DiffJob
 from husk.storage.workers.messages import encode
-from husk.storage.workers.report import AnswerReader
+from husk.storage.workers.pipes import AnswerReader
 
 
 class Forker:

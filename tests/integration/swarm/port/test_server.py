@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from husk.errors import Forbidden, HuskError, NotImplementedYet, Unauthorized, Unavailable
-from husk.rpc.grpc.framing import framed
 from husk.rpc.grpc.status import GrpcError
-from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.grpc.stream import ServerStream, framed
 from husk.swarm.ca import authority
 from husk.swarm.ca.authority import Signer
 from husk.swarm.ca.holders import MANAGER_NAME, Holder

@@ -11,7 +11,7 @@ from msgspec import inspect
 from husk.api.calls import encoded
 from husk.api.calls.encoded import EncodedAnswers, KeptAnswers
 from husk.api.versioning import CURRENT, MINIMUM, Version
-from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State
+from husk.engine.model.container import Container, Endpoint, Health, HealthResult, MountPoint, State, changes
 from husk.engine.model.container_config import (
     ContainerConfig,
     EndpointRequest,
@@ -23,7 +23,6 @@ from husk.engine.model.container_config import (
     RestartPolicy,
 )
 from husk.engine.model.filters import Filters
-from husk.engine.model.record import changes
 from husk.errors import NotFound
 from husk.network.ports import PublishedPort
 from tests.support.but import but

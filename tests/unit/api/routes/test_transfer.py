@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from yarl import URL
 
-from husk.engine.images.remote import Distribution
+from husk.engine.images.transfers import Distribution
 from husk.engine.model.image import ImportOptions, Progress
 from husk.errors import InvalidParameter, NotFound
 from husk.registry.manifest import Descriptor, Platform

@@ -9,7 +9,7 @@ import pytest
 from husk.builder.graph import ops
 from husk.builder.graph.llb_write import definition
 from husk.builder.protocol.gateway import stat_message
-from husk.builder.protocol.messages import containers, control, gateway
+from husk.builder.protocol.messages import control, gateway
 from husk.builder.protocol.messages.common import Status, Timestamp
 from husk.builder.protocol.messages.source_policy import Policy, Rule, Selector
 from husk.rpc.grpc.status import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, UNKNOWN, GrpcError
@@ -154,7 +154,7 @@ async def test_inputs_and_warnings() -> None:
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("other://x")), "b", UNIMPLEMENTED),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(ops.SourceOp("x")), "b", INVALID_ARGUMENT),
         ("ResolveSourceMeta", gateway.ResolveSourceMetaRequest(), "b", INVALID_ARGUMENT),
-        ("NewContainer", containers.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
+        ("NewContainer", gateway.NewContainerRequest("c"), "b", INVALID_ARGUMENT),
         ("Solve", gateway.SolveRequest(definition=ops.Definition([b"\xff"]).encode()), "b", INVALID_ARGUMENT),
     ],
 )

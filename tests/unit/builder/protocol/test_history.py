@@ -152,9 +152,9 @@ async def test_who_waits_for_a_build_hears_of_its_end() -> None:
 
 
 def test_nothing_of_connections_is_loaded_with_the_history() -> None:
-    code = "import sys, husk.builder.protocol.history, husk.api.classic_record; print(*sys.modules)"
+    code = "import sys, husk.builder.protocol.history, husk.api.build_request; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    unwanted = ("hpack", "husk.rpc.http2", "husk.rpc.grpc.status", "husk.rpc.grpc.connection")
+    unwanted = ("hpack", "husk.rpc.http2.core", "husk.rpc.grpc.connection")
     assert [name for name in loaded if name.startswith(unwanted)] == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.builder.graph import ops
-from husk.builder.protocol.messages import containers, gateway
+from husk.builder.protocol.messages import gateway
 from husk.kernel import process
 from husk.rpc.grpc.status import GrpcError
 from tests.unit.builder.protocol.fake_builder import Caller, FakeBuilder, calling
@@ -63,13 +63,11 @@ class Bench:
         self.bodies.append((body, inputs))
         yield self.held
 
-    async def talk(
-        self, script: str, *messages: containers.ExecMessage, until: bytes = b"", fds: Any = (0, 1, 2)
-    ) -> Any:
+    async def talk(self, script: str, *messages: gateway.ExecMessage, until: bytes = b"", fds: Any = (0, 1, 2)) -> Any:
         """Return the output of a shell's script; messages are sent when it has said `until`."""
         meta = ops.Meta(args=["/bin/sh", "-c", script])
-        init = containers.ExecMessage("p", init=containers.InitMessage("c", meta, list(fds)))
-        back: list[containers.ExecMessage] = []
+        init = gateway.ExecMessage("p", init=gateway.InitMessage("c", meta, list(fds)))
+        back: list[gateway.ExecMessage] = []
         async with asyncio.timeout(20), await self.client.connection.call(PATH, BUILD) as stream:
             await stream.send(init.encode())
             waiting = list(messages)
@@ -80,7 +78,7 @@ class Bench:
                     continue
                 data = await stream.recv()
                 assert data is not None
-                back.append(containers.ExecMessage.decode(data))
+                back.append(gateway.ExecMessage.decode(data))
                 said += back[-1].file.data if back[-1].file else b""
         return back
 
@@ -94,17 +92,17 @@ async def bench():
         job = await builder.bench.jobs.begin("b", None)
         ref = (await made(client)).id
         root = ops.Mount(dest="/", input=-1, result_id=ref)
-        new = containers.NewContainerRequest("c", [root], hostname="h", extra_hosts=[ops.HostIP("n", "1.2.3.4")])
+        new = gateway.NewContainerRequest("c", [root], hostname="h", extra_hosts=[ops.HostIP("n", "1.2.3.4")])
         await client.gateway("NewContainer", new, gateway.Empty)
         yield bench
         await builder.bench.jobs.end(job)
 
 
-def file(data: bytes = b"", *, eof: bool = False, fd: int = 0) -> containers.ExecMessage:
-    return containers.ExecMessage("p", file=containers.FdMessage(fd, eof, data))
+def file(data: bytes = b"", *, eof: bool = False, fd: int = 0) -> gateway.ExecMessage:
+    return gateway.ExecMessage("p", file=gateway.FdMessage(fd, eof, data))
 
 
-def said(back: list[containers.ExecMessage], fd: int) -> bytes:
+def said(back: list[gateway.ExecMessage], fd: int) -> bytes:
     return b"".join(one.file.data for one in back if one.file and one.file.fd == fd)
 
 
@@ -132,23 +130,23 @@ async def test_streams_that_nobody_wants(bench):
 
 async def test_signals_and_a_size(bench):
     script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done"
-    resize = containers.ExecMessage("p", resize=containers.ResizeMessage(3, 4))
-    stop = containers.ExecMessage("p", signal=containers.SignalMessage("SIGTERM"))
+    resize = gateway.ExecMessage("p", resize=gateway.ResizeMessage(3, 4))
+    stop = gateway.ExecMessage("p", signal=gateway.SignalMessage("SIGTERM"))
     back = await bench.talk(script, resize, stop, until=b"ready")
     assert back[-2].exit.code == 9
 
 
 async def test_what_cannot_be_is_refused(bench):
-    wrong = containers.ExecMessage("p", signal=containers.SignalMessage("SIGNOT"))
+    wrong = gateway.ExecMessage("p", signal=gateway.SignalMessage("SIGNOT"))
     with pytest.raises(GrpcError, match="Unknown signal SIGNOT"):
         await bench.talk("echo ready; sleep 100", wrong, until=b"ready")
     with pytest.raises(GrpcError, match="nothing can be written to descriptor 1"):
         await bench.talk("echo ready; sleep 100", file(b"x", fd=1), until=b"ready")
     for message, complaint in (
-        (containers.ExecMessage(""), "ProcessID required"),
-        (containers.ExecMessage("q", file=containers.FdMessage()), "not found"),
+        (gateway.ExecMessage(""), "ProcessID required"),
+        (gateway.ExecMessage("q", file=gateway.FdMessage()), "not found"),
         (
-            containers.ExecMessage("q", init=containers.InitMessage("other", ops.Meta(args=["x"]))),
+            gateway.ExecMessage("q", init=gateway.InitMessage("other", ops.Meta(args=["x"]))),
             "previously released",
         ),
     ):
@@ -157,8 +155,8 @@ async def test_what_cannot_be_is_refused(bench):
                 await stream.send(message.encode())
                 await stream.recv()
     with pytest.raises(GrpcError, match="must be its root"):
-        await bench.client.gateway("NewContainer", containers.NewContainerRequest("d"), gateway.Empty)
-    release = containers.ReleaseContainerRequest("c")
+        await bench.client.gateway("NewContainer", gateway.NewContainerRequest("d"), gateway.Empty)
+    release = gateway.ReleaseContainerRequest("c")
     await bench.client.gateway("ReleaseContainer", release, gateway.Empty)
     with pytest.raises(GrpcError, match="previously released"):
         await bench.client.gateway("ReleaseContainer", release, gateway.Empty)
@@ -167,8 +165,8 @@ async def test_what_cannot_be_is_refused(bench):
 async def test_a_process_ends_with_the_stream(bench):
     meta = ops.Meta(args=["/bin/sh", "-c", "echo ready; exec sleep 1000"])
     stream = await bench.client.connection.call(PATH, BUILD)
-    await stream.send(containers.ExecMessage("p", init=containers.InitMessage("c", meta, [1])).encode())
-    while containers.ExecMessage.decode(await stream.recv()).file is None:
+    await stream.send(gateway.ExecMessage("p", init=gateway.InitMessage("c", meta, [1])).encode())
+    while gateway.ExecMessage.decode(await stream.recv()).file is None:
         pass
     (talk,) = bench.held.talks
     stream.cancel()

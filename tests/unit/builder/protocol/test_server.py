@@ -10,9 +10,8 @@ from husk.builder.protocol.messages.common import HealthCheckResponse
 from husk.builder.protocol.messages.session import BytesMessage
 from husk.builder.protocol.serve import MOST
 from husk.rpc.grpc.connection import GrpcConnection
-from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import GrpcError
-from husk.rpc.grpc.stream import ClientStream, ServerStream
+from husk.rpc.grpc.stream import LARGEST_MESSAGE, ClientStream, ServerStream, framed
 from tests.unit.builder.protocol.fake_builder import FakeBuilder, calling
 from tests.unit.rpc.grpc.pairs import pipes
 
@@ -75,7 +74,7 @@ async def unfinished(connection: GrpcConnection, path: str) -> ClientStream:
     """A call whose message lacks its end."""
     stream = await connection.call(path)
     with contextlib.suppress(GrpcError):
-        await stream.send_raw(framed(bytes(LARGEST))[:-1])
+        await stream.send_raw(framed(bytes(LARGEST_MESSAGE))[:-1])
     return stream
 
 
@@ -93,7 +92,7 @@ async def test_messages_of_calls_that_are_not_finished_have_a_limit_together(doo
             tasks.spawn(builder.bridge.serve(ours, job), "serve")  # type: ignore[arg-type]
             connection = await stack.enter_async_context(GrpcConnection(theirs, client=True))
             path = "/moby.buildkit.v1.frontend.LLBBridge/Solve"
-        calls = [await unfinished(connection, path) for _ in range(MOST // LARGEST)]  # each has a head too
+        calls = [await unfinished(connection, path) for _ in range(MOST // LARGEST_MESSAGE)]  # each has a head too
         with pytest.raises(GrpcError):
             await calls[-1].recv()
         for call in calls[:-1]:

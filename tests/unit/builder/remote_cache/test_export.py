@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from husk.builder.remote_cache.chains import Chains
-from husk.builder.remote_cache.export import Collector
+from husk.builder.graph.op_digests import record_digest
+from husk.builder.remote_cache import config
+from husk.builder.remote_cache.export import ChainLink, Chains, Collector
 from husk.builder.solver.interfaces import Record
 from husk.registry.manifest import Descriptor
 from tests.unit.builder.remote_cache.test_lookup import BASE, CONTEXT, COPIED, GRAPH, RAN, Executor, Watcher
@@ -112,3 +113,36 @@ async def test_nothing_at_all(facts):
 
 async def _none():
     return None
+
+
+CHAINS_BASE, MORE = Descriptor(digest="sha256:a", size=1), Descriptor(digest="sha256:b", size=2)
+
+
+def test_records_with_their_inputs_and_layers():
+    chains = Chains()
+    base, files = chains.source("sha256:image"), chains.content("sha256:files")
+    step = chains.operation("sha256:op", 0, [[ChainLink(base, "sha256:s")], [ChainLink(files)]])
+    chains.result(step, [CHAINS_BASE, MORE], "2026-01-01T00:00:00Z")
+    document = config.checked(chains.document())
+    assert [layer.blob for layer in document.layers] == ["sha256:a", "sha256:b"]
+    record = document.records[step]
+    assert record.digest == record_digest("sha256:op", 0)
+    assert [[(one.link, one.selector) for one in choices] for choices in record.inputs] == [
+        [(0, "sha256:s")],
+        [(1, "")],
+    ]
+    assert config.chain(document.layers, record.results[0].layer) == [0, 1]
+    assert document.records[files].digest == record_digest("sha256:files", -1)
+
+
+def test_the_same_twice_is_one():
+    chains = Chains()
+    base = chains.source("sha256:image")
+    assert chains.source("sha256:image") == base
+    one = chains.operation("sha256:op", 0, [[ChainLink(base), ChainLink(base)]])
+    assert chains.operation("sha256:op", 0, [[ChainLink(base)]]) == one
+    chains.result(one, [CHAINS_BASE], "")
+    chains.result(chains.operation("sha256:other", 0, [[ChainLink(one)]]), [CHAINS_BASE, MORE], "")
+    assert len(chains.document().layers) == 2
+    chains.result(base, [], "")
+    assert chains.document().records[base].results == []

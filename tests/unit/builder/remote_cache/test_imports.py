@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from husk.builder.remote_cache import config
-from husk.builder.remote_cache.chains import Chains
+from husk.builder.remote_cache.export import Chains
 from husk.builder.remote_cache.imports import CREATED, UNCOMPRESSED, CacheImporter, read_manifest
 from husk.builder.remote_cache.write import inline_records
 from husk.builder.solver.asking import Asker

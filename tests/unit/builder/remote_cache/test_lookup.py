@@ -7,7 +7,7 @@ import pytest
 from husk.builder.graph.graph import Graph
 from husk.builder.graph.op_digests import op_key
 from husk.builder.graph.operations import Exec, ExecMount, Files, Operation, ProcessSpec, Source
-from husk.builder.remote_cache.chains import ChainLink, Chains
+from husk.builder.remote_cache.export import ChainLink, Chains
 from husk.builder.remote_cache.lookup import RemoteCaches, outputs_of
 from husk.builder.remote_cache.records import ImportedCache, RemoteLayer
 from husk.builder.solver.interfaces import Record

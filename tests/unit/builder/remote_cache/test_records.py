@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from husk.builder.remote_cache.chains import ChainLink, Chains
 from husk.builder.remote_cache.config import CacheConfig, CacheLayer, CacheRecord, ChainedResult
+from husk.builder.remote_cache.export import ChainLink, Chains
 from husk.builder.remote_cache.records import ImportedCache, InputMatch, RemoteLayer
 from husk.registry.manifest import Descriptor
 

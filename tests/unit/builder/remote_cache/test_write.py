@@ -5,7 +5,7 @@ import json
 import pytest
 
 from husk.builder.remote_cache import config, write
-from husk.builder.remote_cache.chains import Chains
+from husk.builder.remote_cache.export import Chains
 from husk.builder.solver.interfaces import CacheSource
 from husk.builder.store.compressions import ZSTD
 from husk.errors import InvalidParameter, NotImplementedYet

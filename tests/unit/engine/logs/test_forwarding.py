@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from husk.aio.tasks import Tasks
 from husk.engine.logs.forwarding import Forwarder, Ways
-from husk.engine.logs.receivers import LogReceiver
+from husk.engine.logs.messages import LogReceiver
 from husk.engine.model.container import Container
 from husk.errors import InvalidParameter, SystemFault, Unavailable
 from husk.runtime.logs.transport import ReceiverAddress, Touch

@@ -10,9 +10,8 @@ import pytest
 from husk.engine.model.container import Draft, Endpoint
 from husk.engine.model.container_config import HostConfig, PortBinding
 from husk.engine.model.network import Network
-from husk.engine.networks.departures import Departures
 from husk.engine.networks.live import LiveNetwork, Roster
-from husk.engine.networks.publisher import NoConnectivity, Publisher
+from husk.engine.networks.publisher import Departures, NoConnectivity, Publisher
 from husk.network.ports import PortRequest, PortTaken, PortTarget, PublishedPort
 from tests.unit.engine.records import container
 

@@ -8,9 +8,8 @@ import tracemalloc
 import pytest
 
 from husk.rpc.grpc.connection import GrpcConnection
-from husk.rpc.grpc.framing import LARGEST, framed
 from husk.rpc.grpc.status import DEADLINE_EXCEEDED, INTERNAL, NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED, GrpcError
-from husk.rpc.grpc.stream import ServerStream
+from husk.rpc.grpc.stream import LARGEST_MESSAGE, ServerStream, framed
 from husk.rpc.http2 import frames
 from husk.rpc.http2.core import PeerLimits
 from tests.unit.rpc.grpc.pairs import Pipe, connected, pipes
@@ -233,7 +232,7 @@ async def test_of_a_call_that_is_over_no_bytes_are_kept(end: str) -> None:
         async with GrpcConnection(one, client=True) as client, GrpcConnection(other, handler=read, most=1_000_000):
             call = await client.call("/x")
             with contextlib.suppress(GrpcError):
-                await call.send_raw(framed(bytes(LARGEST))[:900_000])
+                await call.send_raw(framed(bytes(LARGEST_MESSAGE))[:900_000])
                 await client.ping()
                 if end == "reset":
                     call.cancel()

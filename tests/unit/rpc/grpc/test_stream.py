@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from husk.rpc.grpc.framing import framed
-from husk.rpc.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, GrpcError
-from husk.rpc.grpc.stream import ServerStream, metadata_of
+from husk.rpc.grpc.status import CANCELLED, RESOURCE_EXHAUSTED, UNAVAILABLE, UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.stream import MessageReader, ServerStream, framed, metadata_of
 from husk.rpc.http2.core import PeerLimits
 from tests.unit.rpc.grpc.pairs import connected
 
@@ -137,3 +138,30 @@ def test_names_of_http_and_grpc_are_no_metadata() -> None:
     ]
     headers = [*own, (b":path", b"/x"), (b"a", b"1"), (b"a", b"2"), (b"b", b"\xff")]
     assert metadata_of(headers) == {"a": ["1", "2"], "b": ["\xff"]}
+
+
+@given(st.lists(st.binary(max_size=50), max_size=8), st.integers(1, 60))
+def test_messages_survive_any_way_of_cutting(sent: list[bytes], step: int) -> None:
+    data = b"".join(map(framed, sent))
+    reader = MessageReader()
+    received = [one for start in range(0, len(data), step) for one in reader.feed(data[start : start + step])]
+    assert received == sent
+    assert reader.waiting == 0
+
+
+def test_an_unfinished_message_is_known() -> None:
+    reader = MessageReader()
+    assert reader.feed(framed(b"hello")[:-1]) == []
+    assert reader.waiting == 9
+
+
+def test_a_message_that_is_too_large_is_refused_by_its_head() -> None:
+    with pytest.raises(GrpcError) as caught:
+        MessageReader(largest=10).feed(framed(b"x" * 11)[:5])
+    assert caught.value.code == RESOURCE_EXHAUSTED
+
+
+def test_a_compressed_message_is_refused() -> None:
+    with pytest.raises(GrpcError) as caught:
+        MessageReader().feed(b"\x01" + bytes(4))
+    assert caught.value.code == UNIMPLEMENTED

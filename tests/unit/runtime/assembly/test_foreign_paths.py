@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from husk.errors import Unavailable
-from husk.kernel.mountinfo import Mounted
+from husk.kernel.mount import Mounted
 from husk.runtime.assembly import foreign_paths
 from husk.runtime.assembly.foreign_paths import AT_A_MOUNT, AT_A_PATH, ForeignPaths, mount_of
 from tests.support.waiting import soon, until_async

@@ -3,7 +3,7 @@
 import pytest
 
 from husk.errors import InvalidParameter
-from husk.kernel.mountinfo import Mounted
+from husk.kernel.mount import Mounted
 from husk.runtime.assembly.procfs import INFORMING, check_mounts, check_name, unsafe
 
 SAFE = frozenset({"ro", "nosuid", "nodev", "noexec", "relatime"})

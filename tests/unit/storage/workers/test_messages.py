@@ -11,7 +11,7 @@ from husk.storage.workers.answers import Done, Failed, FileContent, FileStatus, 
 from husk.storage.workers.jobs import PackJob, PutJob, UnpackJob
 from husk.storage.workers.messages import decode_answer, decode_job, encode, printable
 from husk.storage.workers.parts import Bind, Memory
-from husk.storage.workers.report import AnswerReader
+from husk.storage.workers.pipes import AnswerReader
 from tests.support.work import memory_for
 
 # What Python makes of names of files that are not UTF-8 is among them.

@@ -1,13 +1,42 @@
-"""The service LLBBridge, which frontends call (`frontend/gateway/pb/gateway.proto`, `util/apicaps/pb/caps.proto`)."""
+"""The service LLBBridge, which frontends call (`frontend/gateway/pb/gateway.proto`, `util/apicaps/pb/caps.proto`).
+
+Files as fsutil describes them (`types/stat.proto`).
+
+Processes that a frontend runs, of the service LLBBridge (`frontend/gateway/pb/gateway.proto`).
+"""
 
 from typing import Annotated
 
-from husk.builder.graph.ops import Platform, Range, SourceInfo, SourceOp
+from husk.builder.graph.ops import (
+    HostIP,
+    Meta,
+    Mount,
+    Platform,
+    Range,
+    SecretEnv,
+    SourceInfo,
+    SourceOp,
+    WorkerConstraints,
+)
 from husk.builder.protocol.messages.common import Status, Timestamp
 from husk.builder.protocol.messages.control import CacheOptionsEntry, WorkerRecord
-from husk.builder.protocol.messages.files import Stat
 from husk.builder.protocol.messages.source_policy import Policy
-from husk.rpc.protobuf import Enum, Int32, Message
+from husk.rpc.protobuf import Enum, Int32, Message, Uint32
+
+
+class Stat(Message):
+    """`mode` is Go's: the bits for the kind of a file are not those of the kernel."""
+
+    path: Annotated[str, 1] = ""
+    mode: Annotated[Uint32, 2] = 0
+    uid: Annotated[Uint32, 3] = 0
+    gid: Annotated[Uint32, 4] = 0
+    size: Annotated[int, 5] = 0
+    mod_time: Annotated[int, 6] = 0
+    linkname: Annotated[str, 7] = ""
+    devmajor: Annotated[int, 8] = 0
+    devminor: Annotated[int, 9] = 0
+    xattrs: Annotated[dict[str, bytes], 10] = {}
 
 
 class Ref(Message):
@@ -204,3 +233,57 @@ class WarnRequest(Message):
     url: Annotated[str, 5] = ""
     info: Annotated[SourceInfo | None, 6] = None
     ranges: Annotated[list[Range], 7] = []
+
+
+class NewContainerRequest(Message):
+    container_id: Annotated[str, 1] = ""
+    mounts: Annotated[list[Mount], 2] = []
+    network: Annotated[Enum, 3] = 0
+    platform: Annotated[Platform | None, 4] = None
+    constraints: Annotated[WorkerConstraints | None, 5] = None
+    extra_hosts: Annotated[list[HostIP], 6] = []
+    hostname: Annotated[str, 7] = ""
+
+
+class ReleaseContainerRequest(Message):
+    container_id: Annotated[str, 1] = ""
+
+
+class InitMessage(Message):
+    container_id: Annotated[str, 1] = ""
+    meta: Annotated[Meta | None, 2] = None
+    fds: Annotated[list[Uint32], 3] = []
+    tty: Annotated[bool, 4] = False
+    security: Annotated[Enum, 5] = 0
+    secretenv: Annotated[list[SecretEnv], 6] = []
+
+
+class FdMessage(Message):
+    fd: Annotated[Uint32, 1] = 0
+    eof: Annotated[bool, 2] = False
+    data: Annotated[bytes, 3] = b""
+
+
+class ResizeMessage(Message):
+    rows: Annotated[Uint32, 1] = 0
+    cols: Annotated[Uint32, 2] = 0
+
+
+class ExitMessage(Message):
+    code: Annotated[Uint32, 1] = 0
+    error: Annotated[Status | None, 2] = None
+
+
+class SignalMessage(Message):
+    name: Annotated[str, 1] = ""
+
+
+class ExecMessage(Message):
+    process_id: Annotated[str, 1] = ""
+    init: Annotated[InitMessage | None, 2] = None
+    file: Annotated[FdMessage | None, 3] = None
+    resize: Annotated[ResizeMessage | None, 4] = None
+    started: Annotated[Empty | None, 5] = None
+    exit: Annotated[ExitMessage | None, 6] = None
+    done: Annotated[Empty | None, 7] = None
+    signal: Annotated[SignalMessage | None, 8] = None

@@ -13,8 +13,8 @@ from husk.builder.protocol.session.client import ClientSession
 from husk.builder.solver.sessions import Sessions
 from husk.errors import InvalidParameter
 from husk.rpc.grpc.connection import Bytes, GrpcConnection
-from husk.rpc.grpc.framing import LARGEST
 from husk.rpc.grpc.status import UNIMPLEMENTED, GrpcError
+from husk.rpc.grpc.stream import LARGEST_MESSAGE
 from husk.rpc.http2.core import PeerLimits
 
 ID = "x-docker-expose-session-uuid"
@@ -27,7 +27,7 @@ _MOST_FAILURES = 2
 # A context is sent as fast as it is taken: the client is to hear seldom that it may go on.
 _LIMITS = PeerLimits(window=4 << 20)
 # Of what a client answers in messages, to all calls at once. Contexts are passed on as they come, and do not count.
-_MOST = 16 * LARGEST
+_MOST = 16 * LARGEST_MESSAGE
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from husk.storage.workers.answers import Answer
 from husk.storage.workers.handle import WorkerDied
 from husk.storage.workers.jobs import WorkerJob
 from husk.storage.workers.nursery import Nursery
-from husk.storage.workers.pipes import PIPE_SIZE, keep_end, make_pipe, read_some, write_all
-from husk.storage.workers.report import AnswerPipe
+from husk.storage.workers.pipes import PIPE_SIZE, AnswerPipe, keep_end, make_pipe, read_some, write_all
 
 
 class Dialogue:

@@ -8,7 +8,7 @@ from husk.config import ContainerDefaults
 from husk.engine.host import EngineHost
 from husk.engine.model.container_config import ContainerConfig, HealthConfig, HostConfig, LogConfig, Ulimit
 from husk.errors import InvalidParameter
-from husk.runtime.spec import defaults
+from husk.runtime.spec import document
 
 JSON_FILE = LogConfig(type="json-file")
 STANDARD = ContainerDefaults()
@@ -101,9 +101,9 @@ def complete_host_config(
     if (config.privileged or "host" in (config.pid_mode, config.ipc_mode)) and not _names_label(config):
         changes["security_opt"] = [*(config.security_opt or ()), "label=disable"]
     if config.masked_paths is None and not config.privileged:
-        changes["masked_paths"] = [*defaults.MASKED_PATHS, *host.masked_paths]
+        changes["masked_paths"] = [*document.MASKED_PATHS, *host.masked_paths]
     if config.readonly_paths is None and not config.privileged:
-        changes["readonly_paths"] = list(defaults.READONLY_PATHS)
+        changes["readonly_paths"] = list(document.READONLY_PATHS)
     return replace(config, **changes)
 
 

@@ -14,7 +14,7 @@ from husk.runtime.seccomp import custom_profile, default_profile
 from husk.runtime.seccomp.precompiled import STAND_IN
 from husk.runtime.spec import capabilities
 from husk.runtime.spec.document import Device, DeviceRule, Resources, Rlimit, RuntimeContainer, SpecMount, Throttle
-from husk.runtime.spec.limits import clamp
+from husk.runtime.spec.host_facts import clamp
 from husk.runtime.spec.users import ProcessUser
 
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -151,16 +151,16 @@ class Nodes:
         self.rooms: defaultdict[str, NodeUsage] = defaultdict(NodeUsage)
         self.full: set[str] = set()
 
-    def take(self, spread_node: NodeFacts) -> bool:
-        if spread_node.id in self.full:
+    def take(self, node: NodeFacts) -> bool:
+        if node.id in self.full:
             return False
-        self.rooms[spread_node.id].add(TaskUsage(make_task(1)))
+        self.rooms[node.id].add(TaskUsage(make_task(1)))
         return True
 
     def choose(self, number: int, *labels: str) -> list[str]:
         choices = tree(self.nodes, self.rooms, "s", 1, labels, START)
         found = [choices.choose(self.take) for _ in range(number)]
-        return [spread_node.id for spread_node in found if spread_node is not None]
+        return [node.id for node in found if node is not None]
 
 
 def spread_node(id: str, **labels: str) -> NodeFacts:
@@ -177,7 +177,7 @@ def test_tasks_of_the_service_count_more_than_others():
     for _ in range(9):
         nodes.rooms["b"].add(TaskUsage(make_task(1, service_id="other")))
     assert nodes.choose(1) == ["b"]
-    assert nodes.choose(1) == ["a"], "with as many of its own, the spread_node with fewer in all"
+    assert nodes.choose(1) == ["a"], "with as many of its own, the node with fewer in all"
 
 
 def test_a_node_where_it_failed_often_comes_last():
@@ -196,7 +196,7 @@ def test_preferences_come_before_nodes_level_by_level():
         spread_node("c", zone="north", rack="2"),
         spread_node("d", zone="south", rack="1"),
     )
-    assert Counter(nodes.choose(8, "spread_node.labels.zone", "spread_node.labels.rack")) == {
+    assert Counter(nodes.choose(8, "node.labels.zone", "node.labels.rack")) == {
         "d": 4,
         "c": 2,
         "a": 1,
@@ -206,15 +206,15 @@ def test_preferences_come_before_nodes_level_by_level():
 
 def test_nodes_without_the_label_are_one_branch():
     nodes = Nodes(spread_node("a", zone="north"), spread_node("b"), spread_node("c"))
-    assert Counter(nodes.choose(4, "spread_node.labels.zone")) == {"a": 2, "b": 1, "c": 1}
+    assert Counter(nodes.choose(4, "node.labels.zone")) == {"a": 2, "b": 1, "c": 1}
 
 
 def test_what_a_branch_cannot_take_others_get_until_all_are_full():
     nodes = Nodes(spread_node("a", zone="north"), spread_node("b", zone="south"))
     nodes.full.add("b")
-    assert nodes.choose(2, "spread_node.labels.zone") == ["a", "a"]
+    assert nodes.choose(2, "node.labels.zone") == ["a", "a"]
     nodes.full.add("a")
-    assert nodes.choose(1, "spread_node.labels.zone") == []
+    assert nodes.choose(1, "node.labels.zone") == []
 
 
 def test_what_is_preferred():
@@ -222,9 +222,9 @@ def test_what_is_preferred():
         return {"Spread": {"SpreadDescriptor": descriptor}}
 
     placement = Placement(
-        preferences=[spread("spread_node.labels.a"), spread("spread_node.id"), {}, spread(3), spread("Engine.Labels.b")]
+        preferences=[spread("node.labels.a"), spread("spread_node.id"), {}, spread(3), spread("Engine.Labels.b")]
     )
-    assert preferred_labels(placement) == ["spread_node.labels.a", "Engine.Labels.b"]
+    assert preferred_labels(placement) == ["node.labels.a", "Engine.Labels.b"]
     assert preferred_labels(None) == []
     engines = Nodes(
         NodeFacts(id="a", hostname="a", engine_labels={"b": "1"}),
@@ -236,10 +236,10 @@ def test_what_is_preferred():
 
 def test_thousands_of_preferences_are_no_thousands_of_levels():
     wanted: list[dict[str, object]] = [
-        {"Spread": {"SpreadDescriptor": f"spread_node.labels.l{number}"}} for number in range(100_000)
+        {"Spread": {"SpreadDescriptor": f"node.labels.l{number}"}} for number in range(100_000)
     ]
     labels = preferred_labels(Placement(preferences=[*wanted[:1] * 1000, *wanted]))
-    assert labels == [f"spread_node.labels.l{number}" for number in range(100)]
+    assert labels == [f"node.labels.l{number}" for number in range(100)]
     nodes = Nodes(
         *(
             spread_node(str(number), **{f"l{label}": str(label < number) for label in range(100)})
@@ -248,4 +248,4 @@ def test_thousands_of_preferences_are_no_thousands_of_levels():
     )
     assert len(set(nodes.choose(100, *labels))) > 1
     alike = Nodes(spread_node("a"), spread_node("b"))
-    assert sorted(alike.choose(2, *(f"spread_node.labels.l{number}" for number in range(5000)))) == ["a", "b"]
+    assert sorted(alike.choose(2, *(f"node.labels.l{number}" for number in range(5000)))) == ["a", "b"]

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from husk.engine.images.remote import distribution, search
+from husk.engine.images.transfers import distribution, search
 from husk.engine.model.filters import Filters
 from husk.errors import InvalidParameter
 from husk.registry.client import FetchedManifest, RegistryClient
