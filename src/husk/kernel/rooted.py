@@ -1,6 +1,10 @@
 """Reads files of a container's tree without being led out of it: by openat2, with the tree as the root.
 
 A symbolic link inside an image may point anywhere; the kernel resolves it as if the tree were `/`.
+
+The walk of a path through a tree that is the whole world: part by part, along links, never above its root.
+
+Whoever walks looks at each part, or makes it, and says where it leads if it is a link.
 """
 
 import contextlib
@@ -10,9 +14,8 @@ import os
 import posixpath
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
-
-from husk.kernel.path_walk import walk
 
 _SYS_OPENAT2 = 437
 _RESOLVE_IN_ROOT = 0x10
@@ -25,6 +28,8 @@ _MOST_ATTEMPTS, _PAUSE = 100, 0.00005
 # As many as the kernel follows.
 _MOST_LINKS = 40
 _libc = ctypes.CDLL(None, use_errno=True)
+# What is above a part, its name, and whether it is the last one; where a link leads, None for whatever is none.
+Look = Callable[[list[str], str, bool], str | None]
 
 
 class _OpenHow(ctypes.Structure):
@@ -87,7 +92,7 @@ def make_directories(root: Path | str, path: str, owner: tuple[int, int] | None 
         finally:
             os.close(parent)
 
-    walk(path, look, _MOST_LINKS)
+    walk_path(path, look, _MOST_LINKS)
 
 
 def _make_directory(parent: int, name: str, owner: tuple[int, int] | None) -> str | None:
@@ -165,3 +170,31 @@ def read_file(root: Path | str, path: str, limit: int, offset: int = 0) -> bytes
 def read_text(root: Path, path: str, limit: int = 1 << 20) -> str:
     """The beginning of a text file of the tree; empty if there is none, or something else has its name."""
     return (read_file(root, path, limit) or b"").decode(errors="replace")
+
+
+def walk_path(path: str, look: Look, most_links: int) -> list[str]:
+    """The parts of where `path` leads, without links and `..`. ELOOP where more links follow each other than that."""
+    todo = _parts(path)
+    done: list[str] = []
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name == "..":
+            del done[-1:]
+            continue
+        target = look(done, name, not todo)
+        if target is None:
+            done.append(name)
+            continue
+        links += 1
+        if links > most_links:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if target.startswith("/"):
+            done = []
+        todo += _parts(target)
+    return done
+
+
+def _parts(path: str) -> list[str]:
+    """The last one first."""
+    return [part for part in path.split("/") if part not in ("", ".")][::-1]

@@ -1,6 +1,6 @@
 """Emulators of other processors that the kernel has been told of (binfmt_misc).
 
-The abilities of this host's processors: their processor_flags, by the kernel's names.
+The abilities of this host's processors: their flags, by the kernel's names.
 """
 
 from pathlib import Path
@@ -29,9 +29,7 @@ def processor_flags(file: Path = _TOLD) -> frozenset[str]:
     """Those of the first one; none where the kernel does not tell. Blocks, though not for long."""
     try:
         with file.open(errors="replace") as lines:
-            told = next(
-                (line for line in iter(lambda: lines.readline(_MOST), "") if line.startswith("processor_flags")), ""
-            )
+            told = next((line for line in iter(lambda: lines.readline(_MOST), "") if line.startswith("flags")), "")
     except OSError:
         return frozenset()
     return frozenset(told.partition(":")[2].split())

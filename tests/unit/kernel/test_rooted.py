@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from husk.kernel import rooted
-from husk.kernel.rooted import make_directories, make_file, make_file_where_it_leads, read_text
+from husk.kernel.rooted import make_directories, make_file, make_file_where_it_leads, read_text, walk_path
 
 
 def test_a_text_file_and_one_behind_a_link(tmp_path: Path):
@@ -122,3 +122,50 @@ def test_what_is_renamed_elsewhere_meanwhile_is_no_error(tmp_path: Path, monkeyp
     answers = iter([errno.ENOENT, 0])
     with pytest.raises(FileNotFoundError):
         rooted.open_in_root(tmp_path, "/../file", os.O_PATH)
+
+
+LINKS = {"/lib": "usr/lib", "/usr/lib/self": ".", "/up": "../../usr", "/abs": "/usr", "/a": "b", "/b": "a"}
+
+
+def look(above: list[str], name: str, last: bool) -> str | None:
+    return LINKS.get("/" + "/".join([*above, name]))
+
+
+@pytest.mark.parametrize(
+    ("path", "leads"),
+    [
+        ("", []),
+        ("/", []),
+        ("./usr//lib/.", ["usr", "lib"]),
+        ("../../etc", ["etc"]),
+        ("lib/x", ["usr", "lib", "x"]),
+        ("lib/self/x", ["usr", "lib", "x"]),
+        ("up/share/../bin", ["usr", "bin"]),
+        ("abs/bin", ["usr", "bin"]),
+        ("lib/../bin", ["usr", "bin"]),
+        ("nowhere/..", []),
+    ],
+)
+def test_where_a_path_leads(path: str, leads: list[str]) -> None:
+    assert walk_path(path, look, 40) == leads
+
+
+def test_links_that_lead_to_each_other() -> None:
+    with pytest.raises(OSError, match="/a") as raised:
+        walk_path("/a", look, 40)
+    assert raised.value.errno == errno.ELOOP
+    assert walk_path("lib/self", look, 2) == ["usr", "lib"], "as many as that are followed"
+    with pytest.raises(OSError, match="lib/self"):
+        walk_path("lib/self", look, 1)
+
+
+def test_the_last_part_is_told() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def told(above: list[str], name: str, last: bool) -> str | None:
+        seen.append((name, last))
+        return None
+
+    walk_path("a/b/./", told, 0)
+    walk_path("a/..", told, 0)
+    assert seen == [("a", False), ("b", True), ("a", False)]

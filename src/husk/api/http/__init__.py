@@ -5,8 +5,8 @@
                                  hijack, websocket, h2c (the connection leaves HTTP)
 
 - `parser` and `bodies` are the core without I/O: bytes in, heads and pieces of bodies out, `BadRequest` for the rest.
-- `connection` is the protocol of one client: it feeds the core, calls the handler, writes answers in order.
-- `server` has all connections, the `limits` that keep a crowd of them in bounds, and the end of them.
+- `server` has the protocol of one client, which feeds the core, calls the handler and writes answers in order; and all
+  connections, the `limits` that keep a crowd of them in bounds, and the end of them.
 
 A handler gets a `Request` and returns an `Answer`, at once or later: a coroutine ends with its client, a task goes on.
 """

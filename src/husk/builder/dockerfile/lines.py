@@ -7,7 +7,7 @@ Flags of instructions: `--from=x`, `--link`, `--exclude=a --exclude=b`.
 
 Heredocs: `<<EOT`, `<<-EOT` and `<<"EOT"` in RUN, COPY and ADD, whose text stands in the lines that follow.
 
-The forms that the arguments of instructions have: JSON arrays, argument_words, `name=value` pairs.
+The forms that the arguments of instructions have: JSON arrays, words, `name=value` pairs.
 """
 
 import json
@@ -303,10 +303,10 @@ def json_array(text: str) -> list[str] | None:
         found: list[object] = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    argument_words = [word for word in found if isinstance(word, str)]
-    if len(argument_words) != len(found):
+    words = [word for word in found if isinstance(word, str)]
+    if len(words) != len(found):
         raise DockerfileError("when using JSON array syntax, arrays must be comprised of strings only")
-    return argument_words
+    return words
 
 
 def _refuse(constant: str) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from husk.cli.install.files import UNITS
 from husk.errors import SystemFault
-from husk.kernel.path_walk import walk
+from husk.kernel.rooted import walk_path
 from husk.text.documents import MalformedDocument, decode
 
 PLACE = "/etc/husk/installed.json"
@@ -63,7 +63,7 @@ def inside(root: Path, path: str) -> Path:
         return os.readlink(here) if here.is_symlink() else None
 
     try:
-        return root.joinpath(*walk(path, look, _MOST_LINKS))
+        return root.joinpath(*walk_path(path, look, _MOST_LINKS))
     except OSError as error:
         raise SystemFault(f"{path} below {root} leads nowhere: {error.strerror}") from error
 

@@ -132,10 +132,6 @@ def _wrong(what: str) -> InvalidParameter:
     return InvalidParameter(f"invalid network config:\n{what}")
 
 
-def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network) -> bool:
-    return part.network_address in whole and part.prefixlen >= whole.prefixlen
-
-
 def _is_special(address: IPv4Address | IPv6Address, subnet: IPv4Network | IPv6Network) -> bool:
     first, last = edges(subnet)
     return not first <= int(address) <= last

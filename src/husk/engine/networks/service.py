@@ -28,9 +28,9 @@ from husk.engine.networks.load_balancer import LoadBalancer, load_balancer
 from husk.engine.networks.names import NameService
 from husk.engine.networks.options import check_template, filled_in, template_users
 from husk.engine.networks.overlays import Overlays, SendersGuard, TunnelRules
-from husk.engine.networks.places import one_more, places
 from husk.engine.networks.presence import Presence, refuse_clash
 from husk.engine.networks.prune import prune
+from husk.engine.networks.requests import one_more, places
 from husk.engine.networks.sharing import Sharing
 from husk.errors import Conflict, Forbidden, HuskError, NotFound
 from husk.network import drop_policies, host, legacy_rules

@@ -16,7 +16,7 @@ from typing import TypeVar
 from husk.aio import threads
 from husk.errors import Unavailable
 from husk.kernel.mount import Mounted, mounted
-from husk.kernel.path_walk import walk
+from husk.kernel.rooted import walk_path
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ def mount_of(path: str) -> str:
             return None  # no link, or nothing
 
     try:
-        found = _nearest(table, "/" + "/".join(walk(path, look, _MOST_LINKS)))
+        found = _nearest(table, "/" + "/".join(walk_path(path, look, _MOST_LINKS)))
     except _Elsewhere as elsewhere:
         return elsewhere.point
     except OSError:

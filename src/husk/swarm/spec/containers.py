@@ -1,6 +1,6 @@
 """Translates a task's template into a container's configuration. Pure.
 
-A service's privileges as the security privilege_options of its containers.
+A service's privileges as the security options of its containers.
 """
 
 import base64
@@ -157,7 +157,7 @@ def _host_entry(text: str) -> str:
 
 
 def check_privileges(wanted: Privileges | None) -> None:
-    """Raise for what cannot become security privilege_options; what would be ignored is refused instead."""
+    """Raise for what cannot become security options; what would be ignored is refused instead."""
     if wanted is None:
         return
     if wanted.credential_spec:

@@ -5,9 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from husk.api.http.connection import Handler, Http2Handler
 from husk.api.http.limits import HttpLimits
-from husk.api.http.server import Server
+from husk.api.http.server import Handler, Http2Handler, Server
 
 
 class Client:

@@ -12,7 +12,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.watch import request_id
 from tests.unit.api.http.conftest import serving
-from tests.unit.api.http.test_connection import GET, mixed
+from tests.unit.api.http.test_server import GET, mixed
 from tests.unit.api.loops import on_both_loops
 
 
@@ -79,7 +79,7 @@ async def test_the_log_of_a_handler_that_fails_names_the_request(
         return fails_later(request)
 
     note = Note()
-    log = logging.getLogger("husk.api.http.connection")
+    log = logging.getLogger("husk.api.http.server")
     log.addFilter(note)
     try:
         async with serving(fails, tmp_path) as connect:

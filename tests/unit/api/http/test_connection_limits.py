@@ -11,7 +11,7 @@ from husk.api.http.limits import HttpLimits
 from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from tests.unit.api.http.conftest import serving
-from tests.unit.api.http.test_connection import GET, at_once
+from tests.unit.api.http.test_server import GET, at_once
 from tests.unit.api.loops import on_both_loops, until
 
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from husk.builder.store.workers.told_files import ToldFiles
-from husk.kernel.path_walk import walk
+from husk.kernel.rooted import walk_path
 from husk.kernel.tree_cursor import DIRECTORY, TreeCursor
 from husk.text.globs import BadPattern, has_wildcards, name_pattern
 
@@ -44,7 +44,7 @@ class RootedTree:
             return os.readlink(here, dir_fd=self.fd) if status is not None and stat.S_ISLNK(status.st_mode) else None
 
         try:
-            return "/".join(walk(path, look, _MOST_LINKS))
+            return "/".join(walk_path(path, look, _MOST_LINKS))
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise

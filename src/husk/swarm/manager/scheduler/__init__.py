@@ -1,1 +1,1 @@
-"""Choice of a node for each task that waits: filters (`suitable`), spread and all of it (`scheduler`). Pure."""
+"""Choice of a node for each task that waits: filters, spread and the choice (`scheduler`). Pure."""
