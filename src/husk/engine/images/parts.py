@@ -9,10 +9,11 @@ from typing import NamedTuple
 from husk.config import Config
 from husk.engine.base import Base, as_far_as_possible
 from husk.engine.images.catalog import ImageCatalog
+from husk.engine.images.held import HeldLayers
 from husk.engine.images.late_registry import LateRegistry
 from husk.engine.images.limiter import Limiter
 from husk.engine.images.service import Images
-from husk.engine.images.store import IMAGE_USERS, HeldLayers, ImageStore
+from husk.engine.images.store import IMAGE_USERS, ImageStore
 from husk.engine.model.container import Container
 from husk.storage.blobs import BlobStore
 from husk.storage.layers.power import PowerNote
