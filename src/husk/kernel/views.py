@@ -11,7 +11,18 @@ import errno
 import os
 from collections.abc import Iterable
 
-from husk.kernel.mount import MNT_DETACH, MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REC, MS_REMOUNT, mount
+from husk.kernel.mount import (
+    MNT_DETACH,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    mount,
+)
 from husk.kernel.rooted import open_in_root
 
 _CLONE_NEWNS = 0x20000
@@ -21,7 +32,6 @@ _SYS_MOUNT_SETATTR = 442
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 # These attributes have the same numbers as the flags of mount(2), but for noexec.
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV, _ATTR_NOEXEC = 0x1, 0x2, 0x4, 0x8
-_PRIVATE = 1 << 18
 # The same numbers on all architectures.
 _SYS_OPEN_TREE, _SYS_MOVE_MOUNT = 428, 429
 _OPEN_TREE_CLONE = 1
@@ -111,7 +121,11 @@ def _tmpfs_at(place: str) -> int | None:
 
 
 def attach(tree: int, target: int) -> None:
-    """Make a mount that is nowhere yet appear where the descriptor `target` points to."""
+    """Make a mount that is nowhere yet appear where the descriptor `target` points to.
+
+    It is made private before: a container that shares its mounts would see what is mounted on this one, and keep it.
+    """
+    mount("none", f"/proc/self/fd/{tree}", "none", MS_PRIVATE)
     flags = _MOVE_FROM_DESCRIPTOR | _MOVE_TO_DESCRIPTOR
     if _libc.syscall(_SYS_MOVE_MOUNT, tree, b"", target, b"", ctypes.c_uint(flags)) != 0:
         _fail("mount")
@@ -121,7 +135,7 @@ def restrict(target: int, readonly: bool = False, programs: bool = False) -> Non
     """No devices, no set-user-id, no programs unless it says so, and perhaps no writing, in the mount at `target` and
     those below it."""
     wanted = _ATTR_NOSUID | _ATTR_NODEV | (0 if programs else _ATTR_NOEXEC) | (_ATTR_RDONLY if readonly else 0)
-    attributes = _MountAttributes(wanted, 0, _PRIVATE, 0)
+    attributes = _MountAttributes(wanted, 0, MS_PRIVATE, 0)
     flags = _AT_EMPTY_PATH | _AT_RECURSIVE
     done = _libc.syscall(
         _SYS_MOUNT_SETATTR, target, b"", flags, ctypes.byref(attributes), ctypes.c_size_t(ctypes.sizeof(attributes))

@@ -85,3 +85,30 @@ def test_programs_and_devices_are_of_no_use(root: Path) -> None:
 def test_entering_a_layer_leaves_the_rest_behind(root: Path) -> None:
     done = inside(f"enter({str(root)!r})", "print(os.getcwd(), sorted(os.listdir('/')), oct(os.umask(0)))")
     assert done.stdout.split("\n")[0] == "/ ['etc', 'up'] 0o0", done.stderr
+
+
+def test_nothing_mounted_in_a_view_comes_back_to_the_container(root: Path, tmp_path: Path) -> None:
+    """Its tmpfs is shared, as `mount --make-rshared /` makes it, and a volume is below it."""
+    (root / "t").mkdir()
+    made = 'mount -t tmpfs t "$0/t" && mkdir "$0/t/v" && mount --make-shared "$0/t" && echo made'
+    told = 'read _; grep -c "$0/t/v" /proc/self/mountinfo'
+    done = inside(
+        "import subprocess",
+        "from husk.kernel import views",
+        f"words = ['unshare', '--mount', 'sh', '-c', {f'{made}; {told}'!r}, {str(root)!r}]",
+        "box = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)",
+        "box.stdout.readline()",
+        # A container has its tmpfs at the place itself, this one below its root.
+        "home, there = (os.open(f'/proc/{each}/ns/mnt', os.O_RDONLY) for each in ('self', box.pid))",
+        "views._enter(there)",
+        f"tree = views._tmpfs_at({str(root / 't')!r})",
+        "views._enter(home)",
+        "views.memory_of = lambda *_: {'/t': tree}",
+        "if not (view := os.fork()):",
+        f"    confine({str(root)!r}, [Bind({str(tmp_path / 'volume')!r}, '/t/v', True)], Memory(['/t'], box.pid))",
+        "    print(os.listdir('/t/v'), flush=True)",
+        "    os._exit(0)",
+        "os.waitpid(view, 0)",
+        "print(box.communicate('')[0].strip())",
+    )
+    assert done.stdout.splitlines() == ["['data']", "0"], done.stderr
