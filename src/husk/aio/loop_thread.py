@@ -5,6 +5,7 @@ containers wait, and neither its loop, its executor nor its signals are touched.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -38,6 +39,7 @@ class ThreadBound(Generic[T]):
         self._loop = uvloop.new_event_loop()
         self._leaving = asyncio.Event()
         self._closing = False
+        self._process = os.getpid()
         # A program that ends without leaving does not wait for us: what is open then is found by the next one.
         self.thread = threading.Thread(target=self._live, name=name, daemon=True)
 
@@ -49,6 +51,9 @@ class ThreadBound(Generic[T]):
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
         """Run the work in the thread. Unavailable when that is not there any more."""
+        if self._is_of_another_process:
+            work.close()
+            raise Unavailable("the engine was opened before this process was forked: open one here")
         if self._closing or self.ended.done():
             work.close()
             raise Unavailable("the engine is closed")
@@ -59,12 +64,19 @@ class ThreadBound(Generic[T]):
 
         Entering is not cut off: what a thread of a pool has just opened would belong to nobody.
         """
+        if self._is_of_another_process:
+            return
         self._closing = True
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._leaving.set)
 
     def close(self) -> None:
-        """Leave, and wait until the thread has ended. Raises what leaving failed with."""
+        """Leave, and wait until the thread has ended. Raises what leaving failed with.
+
+        Nothing happens in a process that was forked since: what was entered is its parent's.
+        """
+        if self._is_of_another_process:
+            return
         self.leave()
         try:
             self.ended.result()
@@ -82,11 +94,18 @@ class ThreadBound(Generic[T]):
 
     async def left(self) -> None:
         """As `close`, for a caller in another loop; it is not cut off."""
+        if self._is_of_another_process:
+            return
         self.leave()
         try:
             await Tasks().to_its_end(_outcome(self.ended), "end a thread")
         finally:
             self.thread.join()
+
+    @property
+    def _is_of_another_process(self) -> bool:
+        """True in a process that was forked since: threads do not come along."""
+        return self._process != os.getpid()
 
     def _live(self) -> None:
         outcome: BaseException | None = None

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -90,3 +91,18 @@ async def test_leaving_is_not_cut_off():
     with pytest.raises(asyncio.CancelledError):
         await leaving
     assert room.told[-1] == "left"
+
+
+def test_a_process_that_was_forked_waits_for_no_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+    room = Room()
+    here = kept(room)
+    here.opened.result()
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(Unavailable, match="before this process was forked"):
+            here.submit(name_of_thread())
+        here.close()
+        here.leave()
+    assert room.told[-1] == "entered in room", "what its parent has open stays open"
+    assert here.submit(name_of_thread()).result() == "room"
+    here.close()
