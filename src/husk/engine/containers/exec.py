@@ -234,13 +234,16 @@ class Execs(Companion):
         self._tasks.spawn(self._until_ended(found, instance, supervised), f"watch exec {found.record.id[:12]}")
 
     async def _until_ended(self, found: ExecInstance, instance: Instance, supervised: Supervised) -> None:
-        try:
-            await supervised.wait()
-        finally:
-            supervised.close()
         record = found.record
         bundle = self._bundle(record, attached=False)
-        code = self._monitor.exit_status(bundle)
+        try:
+            await supervised.wait()
+            code = self._monitor.exit_status(bundle)
+            if code is None:
+                # Its monitor was killed: nobody reads what it writes, or would hear of its end.
+                _kill(found)
+        finally:
+            supervised.close()
         self._finish(found, KILLED if code is None else code)
         self._tell(instance.record, "exec_die", record, exitCode=str(record.exit_code))
         await asyncio.to_thread(self._monitor.discard, bundle)
@@ -282,6 +285,7 @@ class Execs(Companion):
         found = self._find(exec_id)
         if found.starting is not None:
             await asyncio.wait([found.starting])
+        if found.supervised is not None:
             _kill(found)
             await found.ended.wait()
         self._execs.pop(exec_id, None)

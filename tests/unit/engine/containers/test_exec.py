@@ -69,8 +69,11 @@ async def test_a_monitor_that_was_killed_means_a_killed_process(room: Room) -> N
     await running(room)
     exec_id = await room.execs.create("box", ECHO)
     await room.execs.start(exec_id, attach=False)
-    await ended(room, exec_id, None)
+    process = room.host.processes.running[room.execs.inspect(exec_id).pid]
+    room.host.processes.running[room.execs.inspect(exec_id).monitor_pid].end()
+    await until_async(lambda: room.execs.inspect(exec_id).exit_code is not None, "the end of the exec")
     assert room.execs.inspect(exec_id).exit_code == 137
+    assert process.signals == [9], "it would run on, and nobody would know"
 
 
 @pytest.mark.parametrize(("message", "code"), [("executable file not found in $PATH", 127), ("it cannot be done", 126)])
@@ -227,6 +230,21 @@ async def test_one_that_is_removed_is_killed_and_forgotten(room: Room) -> None:
     await removing
     with pytest.raises(NotFound):
         room.execs.inspect(exec_id)
+
+
+async def test_one_that_the_next_daemon_removes_is_killed(room: Room) -> None:
+    await running(room)
+    exec_id = await room.execs.create("box", ECHO)
+    await room.execs.start(exec_id, attach=False)
+    after = await room.crashed()
+    await after.execs.restore()
+    removing = asyncio.get_running_loop().create_task(after.execs.remove(exec_id))
+    process = after.host.processes.running[after.execs.inspect(exec_id).pid]
+    await until_async(lambda: process.signals == [9], "SIGKILL")
+    end(after, exec_id, 137)
+    await removing
+    with pytest.raises(NotFound):
+        after.execs.inspect(exec_id)
 
 
 async def test_one_that_is_removed_before_it_starts_never_does(room: Room) -> None:
