@@ -2,7 +2,7 @@
 
 import asyncio
 import posixpath
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -173,7 +173,7 @@ class Files:
             result = await self._box.exec(["/bin/sh", "-c", _LIST, "sh", path])
         except (InvalidParameter, Conflict, CommandFailed):
             return []
-        return list(_entries(result.stdout))
+        return _entries(result.stdout)
 
     async def _archived(self, path: str) -> Found:
         level = tars.FirstLevel()
@@ -218,13 +218,17 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC)
 
 
-def _entries(output: bytes) -> Iterator[PathStat]:
-    for line in output.decode(errors="surrogateescape").splitlines():
+def _entries(output: bytes) -> Found:
+    """The entries, a line for each; none if there is a line that tells of none: it is of a name with more lines."""
+    found: Found = []
+    for line in output.decode(errors="surrogateescape").removesuffix("\n").split("\n"):
         parts = line.split(" ", 3)
-        if len(parts) != 4 or parts[3] in (".", "..", "") or "/" in parts[3]:
-            continue
+        if len(parts) != 4 or parts[3] == "" or "/" in parts[3]:
+            return []
         try:
             mode, size, modified = int(parts[0], 16), int(parts[1]), int(parts[2])
         except ValueError:
-            continue
-        yield PathStat(name=parts[3], size=size, mode=mode, mtime=_moment(modified))
+            return []
+        if parts[3] not in (".", ".."):
+            found.append(PathStat(name=parts[3], size=size, mode=mode, mtime=_moment(modified)))
+    return found

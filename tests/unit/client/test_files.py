@@ -16,7 +16,7 @@ from tests.support.fake_engine import failed
 
 # As no calendar has it: a container may set the time of a file to any number.
 ODD_TIMES = b"81a4 3 99999999999999999 later\n81a4 3 -5 earlier\n"
-LISTED = b"41ed 4096 7 .\n41ed 4096 7 ..\n81a4 3 8 b file\n41ed 4096 9 a\n81a4 x 8 odd\n"
+LISTED = b"41ed 4096 7 .\n41ed 4096 7 ..\n81a4 3 8 b file\n41ed 4096 9 a\n"
 
 
 def described(mode: int, size: int = 3, name: str = "x") -> Response:
@@ -56,6 +56,21 @@ async def test_a_list_by_the_containers_own_words(box, engine):
 async def test_times_of_files_that_no_calendar_has(box, engine):
     engine.answers("POST", "/exec/e1/start", prints(ODD_TIMES))
     assert [each.mtime.year for each in await box.files.list("/data")] == [1970, 9999]
+
+
+async def test_names_with_signs_that_others_end_lines_with(box, engine):
+    engine.answers("POST", "/exec/e1/start", prints("81a4 3 8 a\u2028b\n81a4 3 8 c\rd\n".encode()))
+    assert [each.name for each in await box.files.list("/data")] == ["a\u2028b", "c\rd"]
+
+
+@pytest.mark.parametrize("told", [b"81a4 0 0 two\nlines\n", b"81a4 0 0 a\n81a4 x 8 odd\n"])
+async def test_what_the_container_tells_unclearly_is_read_out_of_an_archive(box, engine, told):
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("./two\nlines"))
+    engine.answers("GET", "/containers/c1/archive", whole.getvalue())
+    engine.answers("POST", "/exec/e1/start", prints(told))
+    assert [each.name for each in await box.files.list("/data")] == ["two\nlines"]
 
 
 @pytest.mark.parametrize("status", ["running", "exited"])
