@@ -21,6 +21,7 @@ import pytest
 
 import husk
 from husk.errors import HuskError
+from husk.text.terminals import visible
 
 if TYPE_CHECKING:
     from husk.aio.loop_thread import ThreadBound
@@ -83,7 +84,7 @@ class TestEngine:
             box = self._kept.submit(context.__aenter__()).result()
         except HuskError as error:
             # The reason and the container's last lines are all that helps: how we came to hear of it is not.
-            pytest.fail(f"{image}: {error.message}", pytrace=False)
+            pytest.fail(f"{image}: {visible(error.message)}", pytrace=False)
         try:
             yield Service(self, box)
         except Exception as error:
@@ -100,7 +101,7 @@ class TestEngine:
             said = self._kept.submit(written()).result(_PATIENCE)
         except Exception as error:
             said = f"({error})"
-        return f"container {box.name} wrote at last:\n{said or '(nothing)'}"
+        return f"container {box.name} wrote at last:\n{visible(said) or '(nothing)'}"
 
 
 class Service:

@@ -109,6 +109,16 @@ def test_a_test_that_fails_shows_the_last_lines_of_its_container(engine):
     assert raised.value.__notes__ == ["container box wrote at last:\nstarting\nfailed to bind"]
 
 
+def test_a_terminal_obeys_nothing_that_a_container_wrote(engine, monkeypatch):
+    async def logs(self: Any, **_: Any) -> bytes:
+        return b"\x1b]0;renamed\x07"
+
+    monkeypatch.setattr(Box, "logs", logs)
+    with pytest.raises(AssertionError) as raised, engine.container("busybox", None, ready={}):
+        raise AssertionError("no")
+    assert raised.value.__notes__ == ["container box wrote at last:\n\\x1b]0;renamed\\x07"]
+
+
 def test_ports_of_the_host(engine):
     ports = {"80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "49153"}], "53/udp": None}
     box = Container(NOBODY, {"Id": "c1", "NetworkSettings": {"Ports": ports}})
