@@ -26,6 +26,7 @@ _BUFFER_SIZE = 1 << 20
 _OF_KERNEL = ("/proc", "/sys", "/dev")
 _KERNELS = "nothing can be put into {}, which is the kernel's in a container that runs"
 _GONE = "nothing can be put into {}, a tmpfs that is there only while the container runs"
+_REPLACED = "nothing can be put into {}: the container has no tmpfs there any more, or none that can be reached"
 
 
 class ArchiveSource(Protocol):
@@ -204,8 +205,9 @@ def _extract(reader: Reader, job: PutJob, destination: str) -> Answer:
 
 def _refusal(destination: str, job: PutJob, reached: set[str]) -> str | None:
     """Return the reason why nothing may be written there, if there is one. The innermost mount decides."""
+    gone = _REPLACED if job.memory.process else _GONE
     mounts = [
-        *((place, "" if place in reached else _GONE.format(place)) for place in job.memory.places),
+        *((place, "" if place in reached else gone.format(place)) for place in job.memory.places),
         *((item.target, "mounted volume is marked read-only" if item.readonly else "") for item in job.binds),
         *((place, _KERNELS.format(place)) for place in _OF_KERNEL if job.memory.process),
     ]

@@ -158,6 +158,16 @@ def test_a_tmpfs_is_written_to_while_its_container_runs(tmp_path: Path) -> None:
     assert os.listdir(place) == ["x"]
 
 
+def test_a_tmpfs_that_is_not_to_be_had_while_its_container_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The container has unmounted it, or its runtime keeps it where the host cannot see it."""
+    monkeypatch.setattr(module, "confine", lambda root, binds, memory: set())
+    refused = put(job(tmp_path, memory=Memory([str(tmp_path)], 7)), Bytes(tar(file("x"))))
+    assert isinstance(refused, Refused) and "has no tmpfs there any more" in refused.message
+    assert os.listdir(tmp_path) == []
+
+
 def test_what_the_kernel_shows_of_a_container_that_runs_takes_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
