@@ -10,6 +10,7 @@ from husk.errors import InvalidParameter
 
 # As `docker run` has it, and what the kernel takes.
 _LEAST_MEMORY = 6 << 20
+_MOST_MEMORY = 1 << 50
 _LEAST_CPUS, _MOST_CPUS = 0.01, 10_000
 
 
@@ -80,7 +81,9 @@ def _in_our_case(document: dict[str, Any]) -> dict[str, Any]:
 
 def _ceiling(limits: _Limits) -> StepCeiling:
     memory = values.size("builder.limits.memory", limits.memory) if limits.memory else 0
-    if limits.memory and memory < _LEAST_MEMORY:
+    if memory > _MOST_MEMORY:
+        raise InvalidParameter(f"invalid builder.limits.memory {limits.memory!r}: expected at most 1p; 0 is no limit")
+    if memory and memory < _LEAST_MEMORY:
         raise InvalidParameter(
             f"invalid builder.limits.memory {limits.memory!r}: a process needs {_LEAST_MEMORY >> 20} MiB"
         )

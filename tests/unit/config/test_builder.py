@@ -62,9 +62,13 @@ def test_what_is_wrong_is_refused(document):
 def test_the_most_that_a_step_gets():
     assert builder({"limits": {"memory": "2g", "cpus": 1.5}}).limits == StepCeiling(2 << 30, 150_000)
     assert builder({"Limits": {"CPUs": 1}}).limits == StepCeiling(0, 100_000)
+    assert builder({"limits": {"memory": "0", "cpus": 0}}).limits == StepCeiling(), "0 is no limit, as elsewhere"
 
 
-@pytest.mark.parametrize("limits", [{"memory": "5m"}, {"memory": "much"}, {"cpus": -1}, {"cpus": 1e9}, {"cpu": 1}])
+@pytest.mark.parametrize(
+    "limits",
+    [{"memory": "5m"}, {"memory": "much"}, {"memory": "9999p"}, {"cpus": -1}, {"cpus": 1e9}, {"cpu": 1}],
+)
 def test_limits_that_are_none(limits):
     with pytest.raises(InvalidParameter):
         builder({"limits": limits})

@@ -93,12 +93,14 @@ def _host_config(body: Exec, most: StepCeiling) -> HostConfig:
 def _below(limits: StepLimits, most: StepCeiling) -> StepLimits:
     """Return the limits that a step asks for, none of them above those of the daemon's settings."""
     if most.memory:
-        swap = limits.memory_swap
+        asked, swap = limits.memory, limits.memory_swap
+        # A frontend's number may be negative, which a runtime reads as no limit.
+        memory = asked if 0 < asked < most.memory else most.memory
         both = 2 * most.memory if swap < 0 else min(swap, 2 * most.memory)
-        limits = replace(limits, memory=min(limits.memory or most.memory, most.memory), memory_swap=both)
+        limits = replace(limits, memory=min(memory, both or memory), memory_swap=both)
     if most.cpu_quota:
-        asked = limits.cpu_quota * CPU_PERIOD // (limits.cpu_period or CPU_PERIOD)
-        if not 0 < asked <= most.cpu_quota:
+        quota = limits.cpu_quota * CPU_PERIOD // (limits.cpu_period or CPU_PERIOD)
+        if not 0 < quota <= most.cpu_quota:
             limits = replace(limits, cpu_period=CPU_PERIOD, cpu_quota=most.cpu_quota)
     return limits
 

@@ -74,6 +74,8 @@ MEBIBYTE = 1 << 20
         (StepLimits(memory=65 * MEBIBYTE, memory_swap=-1, cpu_period=1000, cpu_quota=501), 64, 128, 50_000),
         (StepLimits(memory=65 * MEBIBYTE, memory_swap=66 * MEBIBYTE, cpu_quota=-1), 64, 66, 50_000),
         (StepLimits(memory=32 * MEBIBYTE, memory_swap=900 * MEBIBYTE, cpu_quota=2000), 32, 128, 2000),
+        (StepLimits(memory=-1, memory_swap=-2, cpu_period=-1, cpu_quota=-100_000), 64, 128, 50_000),
+        (StepLimits(memory_swap=32 * MEBIBYTE), 32, 32, 50_000),
     ],
 )
 def test_no_step_gets_more_than_the_settings_say(asked: StepLimits, memory: int, both: int, quota: int) -> None:
