@@ -7,6 +7,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
+from husk.errors import InvalidParameter
+
 _HEADER = Struct(">BxxxL")
 STDOUT, STDERR = "stdout", "stderr"
 _OUTPUT = {2: STDERR}
@@ -29,6 +31,8 @@ class Captured:
     """Output as it comes, up to so many bytes of each stream."""
 
     def __init__(self, most: int | None) -> None:
+        if most is not None and most < 0:
+            raise InvalidParameter(f"max_output is a number of bytes, or None for all: {most}")
         self._most = most
         self._pieces: dict[str, list[bytes]] = {STDOUT: [], STDERR: []}
         self._sizes = {STDOUT: 0, STDERR: 0}

@@ -1,8 +1,10 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from husk.api.streams.framing import frame
 from husk.client.output import Captured, Frames, Piece, lines, pieces
+from husk.errors import InvalidParameter
 
 
 async def coming(*data):
@@ -36,3 +38,5 @@ async def test_all_of_both_streams():
     async for stream, data in written:
         kept.add(stream, data)
     assert (kept.stdout, kept.stderr, kept.truncated) == (b"ab", b"xy", True)
+    with pytest.raises(InvalidParameter, match="max_output"):
+        Captured(-1)
