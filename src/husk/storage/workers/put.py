@@ -172,9 +172,11 @@ def put(job: PutJob, source: ArchiveSource) -> Answer:
         destination = os.path.realpath(job.path, strict=True)
         if not stat.S_ISDIR(os.lstat(destination).st_mode):
             return Invalid("extraction point is not a directory")
+        os.chdir(destination)
+        # A container that runs may have put a link there meanwhile: what counts is where we are now.
+        destination = os.getcwd()
         if (refusal := _refusal(destination, job, reached)) is not None:
             return Refused(refusal)
-        os.chdir(destination)
     except TarError as error:
         return describe(error)
     except FileNotFoundError:

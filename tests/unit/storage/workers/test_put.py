@@ -96,6 +96,24 @@ def test_the_innermost_mount_decides_whether_it_may_be_written(tmp_path: Path) -
     assert put(job(beside, binds=[outer]), Bytes(archive)) == Done(), "a name that begins alike is another"
 
 
+def test_what_is_looked_at_is_where_the_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that runs puts a link to its read-only root in the place of the directory."""
+    volume, place, change = tmp_path / "volume", tmp_path / "volume/place", os.chdir
+    (tmp_path / "etc").mkdir()
+    place.mkdir(parents=True)
+
+    def led(path: str) -> None:
+        place.rmdir()
+        place.symlink_to(tmp_path / "etc")
+        change(path)
+
+    monkeypatch.setattr(os, "chdir", led)
+    bind = Bind(source="/a", target=str(volume), readonly=False)
+    refused = put(job(place, binds=[bind], readonly_root=True), Bytes(tar(file("x", b"1"))))
+    assert refused == Refused("container rootfs is marked read-only")
+    assert os.listdir(tmp_path / "etc") == []
+
+
 def test_kinds_are_kept_where_the_client_wants_that(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "f").write_text("")
