@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -17,7 +18,7 @@ from husk.client.calls import Calls
 from husk.client.container import Container
 from husk.client.logs import LogEntry
 from husk.client.moments import Moment
-from husk.errors import CommandFailed, NotFound, NotImplementedYet, Unavailable
+from husk.errors import CommandFailed, HuskError, NotFound, NotImplementedYet, Unavailable
 
 _PLUGIN = "docker-compose"
 _PLACES = (
@@ -63,7 +64,9 @@ class Project:
         try:
             await self.up()
         except BaseException:
-            await self._calls.tasks.to_its_end(self.down(), "take a project down")
+            # Why it is not up is what has to be told: a file that is wrong cannot be taken down either.
+            with suppress(HuskError):
+                await self._calls.tasks.to_its_end(self.down(), "take a project down")
             raise
         return self
 

@@ -65,7 +65,7 @@ async def test_what_fails_says_why_and_leaves_nothing(client, said):
     with pytest.raises(CommandFailed, match="compose up failed:\nno such service: bad") as raised:
         await project.up("bad", build=True, wait=False)
     assert raised.value.code == 3
-    with pytest.raises(CommandFailed):
+    with pytest.raises(CommandFailed, match="compose up failed"):
         async with client.compose(project="bad"):
             pass
     assert said()[-1].endswith("--project-name bad down --remove-orphans")
