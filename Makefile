@@ -80,6 +80,7 @@ docstrings:
 
 doors:
 	@$(BIN)/python scripts/check-imports-in-functions
+	@$(BIN)/python scripts/check-public-doors
 
 # Python compiles the tests once here, and not once in every worker; the sources, too, or the watch on a daemon's loop would name them.
 collect:
