@@ -47,7 +47,7 @@ const MENUS = {
 };
 const ENDED = [["Files", "/files", "page"], ["Inspect", "/inspect", "page"], REMOVE];
 
-function item(place, [word, path, kind]) {
+function item(place, name, [word, path, kind]) {
   const made = document.createElement(kind === "act" ? "button" : "a");
   made.setAttribute("role", "menuitem");
   made.textContent = word;
@@ -59,7 +59,7 @@ function item(place, [word, path, kind]) {
   made.type = "button";
   made.addEventListener("click", async () => {
     menu.hidePopover();
-    await post(place + path, { csrf: csrf() }).catch(() => announce("The server does not answer.", true));
+    await post(place + path, { csrf: csrf() }, `${word} ${name}`).catch(() => announce("The server does not answer.", true));
   });
   return made;
 }
@@ -67,7 +67,8 @@ function item(place, [word, path, kind]) {
 function open(link) {
   const state = link.closest("tr").dataset.state;
   const place = new URL(link.href).pathname;
-  menu.replaceChildren(...(MENUS[state] ?? ENDED).map((each) => item(place, each)));
+  const name = decodeURIComponent(place.slice(place.lastIndexOf("/") + 1));
+  menu.replaceChildren(...(MENUS[state] ?? ENDED).map((each) => item(place, name, each)));
   menu.showPopover();
   const box = link.getBoundingClientRect();
   const top = Math.min(box.bottom + 2, innerHeight - menu.offsetHeight - 4);

@@ -29,23 +29,53 @@ try {
   // Storage is off in this browser.
 }
 
-export function announce(text, bad = false) {
+// Milliseconds for which good news stay; bad ones stay until somebody has closed them.
+const STAYS = 6000;
+
+function toast(text, kind) {
   const line = document.createElement("p");
-  line.className = bad ? "notice bad" : "notice";
+  line.className = `notice ${kind}`;
   line.textContent = text;
-  document.getElementById("notices").replaceChildren(line);
+  document.getElementById("notices").append(line);
+  return line;
 }
 
-// Sends a form of ours; what the server says of it is announced.
-export async function post(action, fields) {
-  const answer = await fetch(action, {
-    method: "POST",
-    headers: { Accept: "application/json", "X-CSRF-Token": csrf() },
-    body: new URLSearchParams(fields),
-  });
-  const { message: said = "", bad = false } = await answer.json().catch(() => ({}));
-  if (said || !answer.ok) announce(said || `The server answered ${answer.status}.`, !answer.ok || bad);
-  return answer.ok;
+function closable(line) {
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "plain";
+  close.textContent = "Close";
+  close.addEventListener("click", () => line.remove());
+  line.append(" ", close);
+}
+
+export function announce(text, bad = false) {
+  const line = toast(text, bad ? "bad" : "");
+  if (bad) closable(line);
+  else setTimeout(() => line.remove(), STAYS);
+}
+
+// What is under way is told with a spinner, until `done` is called.
+function underWay(text) {
+  const line = toast(`${text}…`, "pending");
+  return () => line.remove();
+}
+
+// Sends a form of ours; `word` tells what is under way, and what the server says of it is announced.
+export async function post(action, fields, word = "Under way") {
+  const done = underWay(word);
+  try {
+    const answer = await fetch(action, {
+      method: "POST",
+      headers: { Accept: "application/json", "X-CSRF-Token": csrf() },
+      body: new URLSearchParams(fields),
+    });
+    const { message: said = "", bad = false } = await answer.json().catch(() => ({}));
+    if (said || !answer.ok) announce(said || `The server answered ${answer.status}.`, !answer.ok || bad);
+    return answer.ok;
+  } finally {
+    done();
+  }
 }
 
 export async function refresh(region) {
@@ -144,7 +174,8 @@ document.addEventListener("submit", async (event) => {
   const fields = new FormData(form, button);
   if (button) button.disabled = true;
   try {
-    await post(button?.hasAttribute("formaction") ? button.formAction : form.action, fields);
+    const word = button?.getAttribute("aria-label") || button?.textContent;
+    await post(button?.hasAttribute("formaction") ? button.formAction : form.action, fields, word);
   } catch {
     announce("The server does not answer.", true);
   } finally {
