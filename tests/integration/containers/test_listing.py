@@ -209,11 +209,14 @@ def test_inspect_of_a_running_container(daemon: Daemon):
 
 
 def test_inspect_through_the_years(daemon: Daemon):
-    """Fields that newer versions of the API dropped are there for those who speak the old ones."""
+    """Fields that newer versions of the API dropped are there for those who speak the old ones; the address and the
+    gateway for all, since tools read them in any version."""
     daemon.docker("run", "-d", "--name", "aged", "busybox", "sleep", "1000")
     old = daemon.http("GET", "/v1.43/containers/aged/json").json()["NetworkSettings"]
     assert old["IPAddress"] == old["Networks"]["bridge"]["IPAddress"] != ""
-    assert "IPAddress" not in daemon.http("GET", "/v1.52/containers/aged/json").json()["NetworkSettings"]
+    new = daemon.http("GET", "/v1.52/containers/aged/json").json()["NetworkSettings"]
+    assert (new["IPAddress"], new["Gateway"]) == (old["IPAddress"], old["Gateway"])
+    assert "HairpinMode" in old and "HairpinMode" not in new
 
 
 def test_addresses_are_gone_after_the_exit(daemon: Daemon):
