@@ -2,20 +2,22 @@
 
 /** From the least to the worst; lines that tell no level are below all. */
 export const LEVELS = ["", "debug", "info", "warn", "error"];
-const WORDS = {
+// A map, for words of strangers may be `constructor`, which every object has.
+const WORDS = new Map(Object.entries({
   trace: "debug", debug: "debug", dbg: "debug", verbose: "debug",
   info: "info", notice: "info", inf: "info",
   warn: "warn", warning: "warn", wrn: "warn",
   error: "error", err: "error", fatal: "error", panic: "error", critical: "error", crit: "error", emerg: "error", alert: "error",
   severe: "error", exception: "error", traceback: "error",
-};
+}));
 // As far as a level is looked for: it stands at the beginning.
 const HEAD = 160;
-const WORD = new RegExp(`\\b(${Object.keys(WORDS).join("|")})\\b`, "i");
+const WORD = new RegExp(`\\b(${[...WORDS.keys()].join("|")})\\b`, "i");
 // Of lines that are JSON: names of the level and of the message.
 const LEVEL_KEYS = ["level", "severity", "lvl", "log.level", "loglevel", "levelname"];
 const MESSAGE_KEYS = ["msg", "message", "event", "text", "log"];
 const LONGEST = 1 << 16;
+const wordOf = (text) => WORDS.get(text.toLowerCase()) ?? "";
 // What numbers of pino and bunyan mean: 20 debug, 30 info, 40 warn, 50 error, 60 fatal.
 const numbered = (value) => (value >= 50 ? "error" : value >= 40 ? "warn" : value >= 30 ? "info" : "debug");
 
@@ -32,13 +34,20 @@ function parsed(text) {
 export function level(text) {
   const document = parsed(text);
   if (document) {
-    const key = LEVEL_KEYS.find((each) => each in document);
-    const value = document[key];
+    const value = document[LEVEL_KEYS.find((each) => Object.hasOwn(document, each))];
     if (typeof value === "number") return numbered(value);
-    return WORDS[String(value ?? "").toLowerCase()] ?? "";
+    return typeof value === "string" ? wordOf(value) : "";
   }
   const found = WORD.exec(text.slice(0, HEAD));
-  return found ? WORDS[found[1].toLowerCase()] : "";
+  return found ? wordOf(found[1]) : "";
+}
+
+function written(value) {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return "…"; // It is read however deep it is, and cannot be written so.
+  }
 }
 
 /** A line of JSON as its message and the rest as `key=value`; undefined for a line that is none. */
@@ -48,6 +57,6 @@ export function fields(text) {
   const key = MESSAGE_KEYS.find((each) => typeof document[each] === "string");
   const rest = Object.entries(document)
     .filter(([name]) => name !== key)
-    .map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`);
+    .map(([name, value]) => `${name}=${typeof value === "object" ? written(value) : value}`);
   return { message: key ? document[key] : "", rest: rest.join("  ") };
 }

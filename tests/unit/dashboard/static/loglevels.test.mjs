@@ -20,6 +20,10 @@ test("levels are read in the words of programs", () => {
     ['{"level":null}', ""],
     ["{broken error", "error"],
     ["null", ""],
+    ['{"level":{"toString":1,"valueOf":1}}', ""],
+    ['{"level":["error"]}', ""],
+    ['{"level":"constructor"}', ""],
+    ['{"level":"__proto__"}', ""],
   ]) assert.equal(level(text), expected, text);
 });
 
@@ -32,4 +36,10 @@ test("a line of JSON is its message and the rest", () => {
   assert.equal(fields("plain"), undefined);
   assert.equal(fields("{broken"), undefined);
   assert.equal(fields(`{"a":"${"x".repeat(1 << 17)}"}`), undefined);
+});
+
+test("a line that is deeper than can be written is shown all the same", () => {
+  const deep = `{"msg":"here","a":${"[".repeat(32_000)}${"]".repeat(32_000)}}`;
+  assert.ok(deep.length < 1 << 16);
+  assert.equal(fields(deep).message, "here");
 });
