@@ -12,6 +12,7 @@ from husk.dashboard.live import Message
 from husk.dashboard.pages.system import recent_events, tone_of
 from husk.dashboard.router import page, stream
 from husk.dashboard.sampling import ALL, series
+from husk.dashboard.secret_words import masked
 from husk.dashboard.transfers import RUNNING
 from husk.dashboard.usage import UsageKind, kinds
 from husk.dashboard.visit import Visit
@@ -31,6 +32,8 @@ async def home(visit: Visit) -> Answer:
     wanting, events, disk = await asyncio.gather(
         needs(visit.engine, rows, services, info), recent_events(visit), _disk(visit)
     )
+    if visit.site.read_only:
+        wanting = wanting._replace(first=[each._replace(reason=masked(each.reason)) for each in wanting.first])
     return visit.page(
         "overview.html",
         info=info,

@@ -33,6 +33,22 @@ async def test_what_needs_somebody_stands_first_with_its_reason(asker: Asker, en
     assert "1 thing needs you" in (await asker.get("/", x_region="needs")).text
 
 
+async def test_reasons_tell_no_secrets_where_nothing_can_be_changed(
+    asker: Asker, dashboard: Dashboard, engine: FakeEngine
+) -> None:
+    web = {"Id": "a" * 64, "Names": ["/web"], "State": "running", "Status": "Up 1 hour (unhealthy)"}
+    engine.answers("GET", "/containers/json", [web])
+    engine.answers("GET", "/images/sha256:1/json", {"Id": "sha256:1"})
+    health = {"Status": "unhealthy", "FailingStreak": 3, "Log": [{"Output": "refused: TOKEN=hunter2"}]}
+    state = {"Status": "running", "Health": health}
+    inspected = {"Id": "a" * 64, "Image": "sha256:1", "Config": {}}
+    engine.answers("GET", f"/containers/{'a' * 64}/json", {**inspected, "State": state})
+    assert "TOKEN=hunter2" in (await asker.get("/")).text
+    dashboard.site.read_only = True
+    page = await asker.get("/")
+    assert "refused: TOKEN=" in page.text and "hunter2" not in page.text
+
+
 async def test_a_disk_that_cannot_be_counted_does_not_hide_the_rest(asker: Asker, engine: FakeEngine) -> None:
     engine.answers("GET", "/system/df", failed(500, "the disk is away"))
     assert "All is well" in (await asker.get("/")).text
