@@ -10,7 +10,7 @@ from husk.client.services import Service, Task
 from husk.dashboard.grouping import Row
 from husk.errors import HuskError, NotFound
 
-# Of how many containers the reasons are looked for: it costs a few questions each.
+# Of how many services and containers the reasons are looked for: it costs a few questions each.
 MOST = 6
 
 
@@ -34,13 +34,15 @@ class Needs(NamedTuple):
 async def needs(engine: Client, rows: Iterable[Row], services: Iterable[Service], info: Mapping[str, Any]) -> Needs:
     """The services that lack tasks, then the containers that are not well: those that should run first, the newest
     first among others. Tasks of services that are told already are not told again."""
-    lacking = [each for each in await asyncio.gather(*map(_of_service, services)) if each is not None]
-    told = {each.name for each in lacking}
+    short = [each for each in services if _lacks(each)]
+    told = {each.name for each in short}
+    asked = await asyncio.gather(*map(_of_service, short[:MOST]))
+    lacking = [each for each in asked if each is not None]
     wanted = sorted((row for row in rows if row.tone == "bad" and row.service not in told), key=_urgency)
     known = _Engine(engine, info)
     found = await asyncio.gather(*(_of_container(known, row) for row in wanted[: max(0, MOST - len(lacking))]))
     first = [*lacking, *(each for each in found if each is not None)]
-    return Needs(first[:MOST], len(lacking) + len(wanted))
+    return Needs(first[:MOST], len(short) + len(wanted))
 
 
 def main_reason(reasons: Sequence[Reason]) -> Reason | None:
@@ -85,11 +87,19 @@ async def _of_container(known: _Engine, row: Row) -> Need | None:
     return Need(row.name, path, row.word, reason.detail, reason.cure)
 
 
-async def _of_service(service: Service) -> Need | None:
+def _tasks_of(service: Service) -> tuple[int, int]:
+    """Count its tasks that run, and those that should."""
     status = service.attrs.get("ServiceStatus") or {}
-    running, desired = int(status.get("RunningTasks") or 0), int(status.get("DesiredTasks") or 0)
-    if running >= desired:
-        return None
+    return int(status.get("RunningTasks") or 0), int(status.get("DesiredTasks") or 0)
+
+
+def _lacks(service: Service) -> bool:
+    running, desired = _tasks_of(service)
+    return running < desired
+
+
+async def _of_service(service: Service) -> Need | None:
+    running, desired = _tasks_of(service)
     try:
         said = _newest_failure(await service.tasks())
     except HuskError:

@@ -87,3 +87,16 @@ def test_the_reason_that_tells_most() -> None:
     assert main_reason([state, poor]) == poor
     assert main_reason([state]) == state
     assert main_reason([Reason("state", "ok", "s")]) is None
+
+
+async def test_many_services_that_lack_tasks_are_counted_and_few_are_asked_about(
+    client: Client, known: FakeEngine
+) -> None:
+    status = {"RunningTasks": 0, "DesiredTasks": 1}
+    known.answers(
+        "GET", "/services", [{"ID": f"s{n}", "Spec": {"Name": f"s{n}"}, "ServiceStatus": status} for n in range(50)]
+    )
+    known.answers("GET", "/tasks", [])
+    found = await needs(client, [], await client.services.list(status=True), HOST)
+    assert found.in_all == 50 and len(found.first) == MOST
+    assert sum(each.path.startswith("/tasks") for each in known.asked) == MOST
