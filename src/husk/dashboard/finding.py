@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from husk.client.client import Client
 from husk.dashboard.grouping import group_of, row
 from husk.dashboard.navigation import NAVIGATION
+from husk.dashboard.secret_words import masked_values
 
 # What is shown of all that is found.
 MOST = 30
@@ -30,8 +31,10 @@ class Hit(NamedTuple):
 class SearchIndex:
     """All things of one engine, as they were seconds ago at most."""
 
-    def __init__(self, engine: Client) -> None:
+    def __init__(self, engine: Client, *, with_secrets: bool = True) -> None:
+        """Without secrets: what looks like one in a label can be found by nobody, who would learn it by guesses."""
         self._engine = engine
+        self._with_secrets = with_secrets
         self._found: list[Hit] = []
         self._made = float("-inf")
         self._making = asyncio.Lock()
@@ -43,7 +46,7 @@ class SearchIndex:
             return []
         async with self._making:
             if time.monotonic() - self._made > _KEPT:
-                self._found = await _everything(self._engine)
+                self._found = await _everything(self._engine, self._with_secrets)
                 self._made = time.monotonic()
         return ranked(self._found, words)
 
@@ -60,7 +63,7 @@ def ranked(things: Iterable[Hit], words: list[str]) -> list[Hit]:
     return sorted(found, key=rank)[:MOST]
 
 
-async def _everything(engine: Client) -> list[Hit]:
+async def _everything(engine: Client, with_secrets: bool) -> list[Hit]:
     containers, images, volumes, networks, info = await asyncio.gather(
         engine.containers.list(all=True),
         engine.images.list(),
@@ -69,7 +72,7 @@ async def _everything(engine: Client) -> list[Hit]:
         engine.info(),
     )
     found = [_hit("page", part.title, part.path) for part in NAVIGATION]
-    found += _of_containers([each.attrs for each in containers])
+    found += _of_containers([each.attrs if with_secrets else _masked(each.attrs) for each in containers])
     for image in images:
         name = ", ".join(image.tags) or image.short_id
         found.append(_hit("image", name, f"/images/{image.short_id}", "", image.id))
@@ -91,6 +94,10 @@ def _of_containers(containers: list[Mapping[str, Any]]) -> list[Hit]:
             Hit("container", each.name, f"/containers/{each.name}", f"{each.word} · {each.image}", each.haystack)
         )
     return found
+
+
+def _masked(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**attrs, "Labels": masked_values(attrs.get("Labels") or {})}
 
 
 def _hit(kind: str, name: str, path: str, note: str = "", more: str = "") -> Hit:

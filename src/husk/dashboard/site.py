@@ -64,7 +64,7 @@ class Site:
         self.transfers = LayerTransfers(engine, self.tasks, self.live)
         self.room = Room(engine, self.tasks, self.live)
         self.sampler = Sampler(engine, self.tasks)
-        self.index = SearchIndex(engine)
+        self.index = SearchIndex(engine, with_secrets=not read_only)
 
     @cached_property
     def buildkit(self) -> BuildKit:

@@ -1,6 +1,9 @@
 import pytest
 
-from husk.dashboard.finding import MOST, Hit, ranked
+from husk.client.client import Client
+from husk.dashboard.finding import MOST, Hit, SearchIndex, ranked
+from husk.dashboard.guard import Guard, guarded
+from husk.dashboard.site import Site
 from tests.support.dashboard import Asker
 from tests.support.fake_engine import FakeEngine
 
@@ -71,3 +74,13 @@ async def test_several_searches_ask_the_engine_once(full: FakeEngine, asker: Ask
     for sought in ("s", "sh", "sho"):
         await asker.get(f"/search?q={sought}")
     assert sum(each.path == "/networks" for each in full.asked) == 1
+
+
+async def test_secrets_in_labels_are_not_found_where_nothing_can_be_changed(client: Client, full: FakeEngine) -> None:
+    labels = {"app.token": "hunter2", "tier": "front"}
+    listed = [{"Id": "c" * 64, "Names": ["/web"], "State": "running", "Labels": labels}]
+    full.answers("GET", "/containers/json", listed)
+    assert [each.name for each in await SearchIndex(client).find("hunter")] == ["web"]
+    read_only = Site(client, Guard(guarded("127.0.0.1:1", False), False, ()), read_only=True)
+    assert await read_only.index.find("hunter") == []
+    assert [each.name for each in await read_only.index.find("tier=front")] == ["web"]
