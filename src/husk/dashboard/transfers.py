@@ -1,6 +1,7 @@
 """Pulls and pushes that were begun on a page: they go on when the browser leaves, and tell how far each layer is."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 
@@ -11,6 +12,8 @@ from husk.client.client import Client
 from husk.client.progress import PullProgress
 from husk.dashboard.live import Live
 from husk.errors import Conflict, HuskError, NotFound
+
+log = logging.getLogger(__name__)
 
 PULL, PUSH = "pull", "push"
 RUNNING, DONE, FAILED = "running", "done", "failed"
@@ -117,6 +120,9 @@ class LayerTransfers:
             failure = error.message
         except OSError as error:
             failure = str(error)
+        except Exception as error:  # a fault of ours, or an engine that lies: a place is free again all the same
+            failure = "the dashboard has a fault: the log of the process that serves it says more"
+            log.error("the %s of %s failed", transfer.kind, transfer.name, exc_info=error)
         transfer.end(failure)
         self._tell(transfer)
 

@@ -115,3 +115,16 @@ async def test_the_last_word_before_a_silence_is_told(engine: FakeEngine, tasks:
             pass
     await tasks.cancel_all()
     await client.close()
+
+
+async def test_a_fault_in_what_follows_ends_the_transfer(
+    engine: FakeEngine, tasks: Tasks, transfers: LayerTransfers
+) -> None:
+    engine.answers("POST", "/images/create", b'{"status":"Status: done"}\n')
+
+    async def then() -> str:
+        raise KeyError("Id")
+
+    transfer = transfers.start(PULL, "app:1", then)
+    await tasks.join()
+    assert transfer.state == FAILED and "has a fault" in transfer.word
