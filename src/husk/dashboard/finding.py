@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from husk.client.client import Client
 from husk.dashboard.grouping import group_of, row
@@ -77,7 +78,9 @@ async def _everything(engine: Client, with_secrets: bool) -> list[Hit]:
         name = ", ".join(image.tags) or image.short_id
         found.append(_hit("image", name, f"/images/{image.short_id}", "", image.id))
     found += [_hit("volume", each.name, f"/volumes/{each.name}", each.driver) for each in volumes]
-    found += [_hit("network", each.name, f"/networks/{each.name}", each.driver, each.id) for each in networks]
+    found += [
+        _hit("network", each.name, f"/networks/{quote(each.name, safe='')}", each.driver, each.id) for each in networks
+    ]
     if (info.get("Swarm") or {}).get("ControlAvailable"):
         services, nodes = await asyncio.gather(engine.services.list(), engine.nodes.list())
         found += [_hit("service", each.name, f"/services/{each.name}", "", each.id) for each in services]

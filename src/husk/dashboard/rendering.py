@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader, StrictUndefined, Undefined
 from jinja2.nodes import Extends
@@ -44,6 +45,7 @@ class Renderer:
         )
         environment.globals["asset"] = assets.path
         environment.filters.update(size=size, moment=moment, ago=ago, short=short, percent=percent, seconds=seconds)
+        environment.filters["word"] = word
 
     def warm(self, *first: str) -> None:
         """Read all templates before somebody waits for them: it takes longer than to make a page of one."""
@@ -137,6 +139,11 @@ def ago(value: object, now: datetime | None = None) -> str:
             count = seconds // length
             return f"{count} {word}{'s' if count > 1 else ''} ago"
     return "now" if seconds < 5 else f"{seconds} seconds ago"
+
+
+def word(name: str) -> str:
+    """A name as one word of a path, whatever is in it: labels of images name projects."""
+    return quote(name, safe="", errors="replace")
 
 
 def short(identifier: str) -> str:

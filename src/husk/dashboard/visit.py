@@ -101,7 +101,7 @@ class Visit:
             details=details,
             verb=verb,
             back=back,
-            to=to or self.path,
+            to=to or quote(self.path, errors="replace"),
             kept=tuple(kept),
             inputs=inputs,
         )

@@ -52,3 +52,15 @@ async def test_parts_of_the_list_are_counted(asker: Asker, engine: FakeEngine) -
     text = (await asker.get("/containers")).text
     assert "In trouble <small>2</small>" in text and "Stopped <small>3</small>" in text
     assert "No container belongs here" in (await asker.get("/containers?show=running")).text
+
+
+async def test_a_label_that_names_a_project_leads_nowhere_else(asker: Asker, engine: FakeEngine) -> None:
+    labels = {"com.docker.compose.project": "x/../../containers/victim?#"}
+    engine.answers(
+        "GET", "/containers/json", [{"Id": "a" * 64, "Names": ["/evil"], "State": "running", "Labels": labels}]
+    )
+    text = (await asker.get("/containers")).text
+    own = "/projects/x%2F..%2F..%2Fcontainers%2Fvictim%3F%23"
+    assert f'formaction="{own}/stop"' in text and f'href="{own}/remove"' in text
+    assert (await asker.post(f"{own}/stop")).status in (404, 405)
+    assert all(each.method == "GET" for each in engine.asked)
