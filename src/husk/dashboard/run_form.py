@@ -14,6 +14,7 @@ import msgspec
 from husk.api.http.request import Query
 from husk.client.spec import ContainerSpec, size
 from husk.errors import InvalidParameter
+from husk.text.terminals import yaml_text
 
 RESTARTS = ("no", "on-failure", "unless-stopped", "always")
 _PORT = re.compile(
@@ -127,9 +128,9 @@ class RunForm(msgspec.Struct, frozen=True, kw_only=True):
         lines = ["services:", f"  {_service_name(self)}:"]
         for key, value in service.items():
             if isinstance(value, list) and value:
-                lines += [f"    {key}:", *(f"      - {json.dumps(each, ensure_ascii=False)}" for each in value)]
+                lines += [f"    {key}:", *(f"      - {_in_compose(each)}" for each in value)]
             elif value:
-                lines.append(f"    {key}: {json.dumps(value, ensure_ascii=False)}")
+                lines.append(f"    {key}: {_in_compose(value)}")
         named = [each.partition(":")[0] for each in _lines(self.volumes) if ":" in each]
         volumes = [each for each in named if not each.startswith(("/", ".", "~"))]
         outer = {"volumes": volumes, "networks": service["networks"]}
@@ -223,6 +224,11 @@ def _named_mounts(mounts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 def _is_simple(mount: Mapping[str, Any]) -> bool:
     return set(mount) <= {"Type", "Source", "Target", "ReadOnly"} and mount.get("Type") in ("bind", "volume")
+
+
+def _in_compose(value: object) -> str:
+    """A value for a Compose file. A dollar sign is doubled, for Compose puts in variables otherwise."""
+    return yaml_text(json.dumps(value, ensure_ascii=False)).replace("$", "$$")
 
 
 def _lines(text: str) -> list[str]:

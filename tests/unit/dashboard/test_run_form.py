@@ -56,6 +56,9 @@ def test_the_same_as_a_compose_file() -> None:
     assert service["command"] == ["serve", "--title", "a b"] and service["networks"] == ["inner"]
     assert service["mem_limit"] == "64m" and service["init"] is True
     assert read["volumes"] == {"data": {"external": True}} and read["networks"] == {"inner": {"external": True}}
+    evil = RunForm(image="i", environment="A=$HOME\x85\u2028b", command="sh -c 'echo ${PATH}'")
+    service = yaml.safe_load(evil.compose())["services"]["i"]
+    assert service["environment"] == ["A=$$HOME\x85\u2028b"] and service["command"][2] == "echo $${PATH}"
     assert yaml.safe_load(RunForm(image="a: [b", name="x y").compose())["services"]["x-y"]["image"] == "a: [b"
 
 

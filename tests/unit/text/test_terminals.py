@@ -24,6 +24,8 @@ def test_what_has_nothing_of_that_stays_as_it_is() -> None:
     assert terminals.visible(text) == text
     assert terminals.in_line(text) == text.replace("\n", "\\n"), "a part of a line begins no other one"
     assert terminals.visible("\udcff") == "\\xff"
+    assert terminals.in_line("a\ud800") == "a\\ud800", "half a letter cannot be written"
+    assert terminals.json_text('"\ud800"') == '"\\ud800"'
     document = json.dumps({"a": [HOSTILE, "ü\udc80"]}, ensure_ascii=False, indent=1)
     assert json.loads(terminals.json_text(document)) == json.loads(document)
 

@@ -17,7 +17,11 @@ _NOBODY_READS = 141
 def say(text: str = "", *, end: str = "\n", exact: bool = False) -> None:
     """A line on stdout; an `exact` one is for a program, where one reads."""
     shown = text if exact and not at_terminal() else visible(text)
-    write(1, f"{shown}{end}".encode(errors="surrogateescape"))
+    try:
+        data = f"{shown}{end}".encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        data = f"{shown}{end}".encode(errors="replace")  # half a letter, which JSON may have
+    write(1, data)
 
 
 def complain(text: str) -> None:

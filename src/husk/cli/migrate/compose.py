@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from husk.cli.migrate.networks import OWN
+from husk.text.terminals import yaml_text
 
 Document = dict[str, Any]
 
@@ -499,4 +500,4 @@ def _lines(value: Any, depth: int) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("$", "$$")
+    return yaml_text(json.dumps(value, ensure_ascii=False)).replace("$", "$$")

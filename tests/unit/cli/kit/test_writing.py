@@ -68,3 +68,9 @@ def test_whatever_is_printed_otherwise_is_known():
         "__init__.py", "doctor.py", "kit/bars.py", "kit/kinds.py", "kit/rich_tables.py", "lab/holder.py",
         "migrate/report.py", "serve.py", "start.py", "store.py", "system/contexts.py", "system/help.py",
     }  # fmt: skip
+
+
+def test_half_a_letter_is_told_and_ends_nothing(capfd):
+    writing.say("a\ud800b")
+    writing.say("a\ud800b", exact=True)
+    assert capfd.readouterr().out == "a\\ud800b\na?b\n"

@@ -293,3 +293,6 @@ def test_the_file_is_what_yaml_reads() -> None:
     }
     assert yaml.safe_load(written(document)) == document
     assert yaml.safe_load(written({"a": "$HOME"})) == {"a": "$$HOME"}
+    odd = "a\x85b\u2028c\x7f\x9b\ufeff\n\"': #\U0001f600"
+    assert yaml.safe_load(written({"a": odd})) == {"a": odd}
+    assert written({"a": "\ud800"}).encode() == '"a": "\ufffd"\n'.encode()
