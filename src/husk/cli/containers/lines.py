@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from husk.cli.kit.words import in_line
+
 # From the loudest to the quietest; words that mean the same stand together.
 LEVELS = ("fatal", "error", "warning", "info", "debug", "trace")
 _WORDS = {
@@ -89,7 +91,7 @@ def fields_of(line: bytes, names: Sequence[str]) -> bytes:
     if (document := parsed(line)) is None:
         return line
     found = [_field(document, name) for name in names]
-    return " ".join(text for text in found if text).encode(errors="surrogateescape")
+    return " ".join(text for text in found if text).encode(errors="replace")
 
 
 def _field(document: Mapping[str, Any], name: str) -> str:
@@ -99,7 +101,12 @@ def _field(document: Mapping[str, Any], name: str) -> str:
             value = value.get(part) if isinstance(value, Mapping) else document.get(part) if value is None else None
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"  # it is read however deep it is, and cannot be written so
 
 
 class Prefixes:
@@ -109,7 +116,7 @@ class Prefixes:
         width = max(map(len, names), default=0)
         self._prefixes = {}
         for place, name in enumerate(names):
-            text = f"{name:<{width}} | "
+            text = in_line(f"{name:<{width}} | ")
             colour = _COLOURS[place % len(_COLOURS)]
             self._prefixes[name] = (f"\x1b[{colour}m{text}\x1b[0m" if coloured else text).encode()
 

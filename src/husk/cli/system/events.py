@@ -103,7 +103,7 @@ def coloured_line(event: Event, container: str) -> str:
     action = in_line(event.action)
     shown = f"\x1b[{colour}m{action}\x1b[0m" if colour else action
     rest = f"  \x1b[2m{in_line(', '.join(more))}\x1b[0m" if more else ""
-    return f"\x1b[2m{at:%H:%M:%S}\x1b[0m {event.type:<9} {shown} \x1b[1m{in_line(name)}\x1b[0m{rest}"
+    return f"\x1b[2m{at:%H:%M:%S}\x1b[0m {in_line(event.type):<9} {shown} \x1b[1m{in_line(name)}\x1b[0m{rest}"
 
 
 def sentence(event: Event) -> str:

@@ -37,9 +37,11 @@ def test_fields():
     line = b'{"level":"info","http":{"status":200},"a.b":"c","none":null}'
     assert fields_of(line, ["level", "http.status", "a.b", "none", "missing"]) == b"info 200 c"
     assert fields_of(b"plain", ["level"]) == b"plain"
+    assert fields_of(b'{"msg":"a\\ud800b"}', ["msg"]) == b"a?b"
 
 
 def test_prefixes_are_of_one_width():
     prefixes = Prefixes(["a", "long"], coloured=False)
     assert prefixes.put("a", b"x") == b"a    | x"
     assert Prefixes(["a"], coloured=True).put("a", b"x") == b"\x1b[36ma | \x1b[0mx"
+    assert Prefixes(["a\x1b[2J"], coloured=False).put("a\x1b[2J", b"x") == b"a\\x1b[2J | x"

@@ -28,9 +28,11 @@ def test_at_a_terminal_an_event_is_one_line_with_names(engine, typed, monkeypatc
     told = [
         {"Type": "network", "Action": "connect", "Actor": {"ID": "n1", "Attributes": attributes}, "timeNano": 10**9},
         {"Type": "container", "Action": "die", "Actor": {"ID": "c1", "Attributes": {"name": "web", "exitCode": "3"}}},
+        {"Type": "odd\x1b]0;x", "Action": "a", "Actor": {"ID": "x"}},
     ]
     engine.answers("GET", "/events", "\n".join(map(json.dumps, told)).encode())
     engine.answers("GET", "/containers/c1/json", {"Id": "c1", "Name": "/web"})
-    first, second = (re.sub(r"\x1b\[\d*m", "", line) for line in typed("events").out.splitlines())
+    first, second, third = (re.sub(r"\x1b\[\d*m", "", line) for line in typed("events").out.splitlines())
     assert first.split(" ", 1)[1] == "network   connect back\\x1b[2J  container web"
+    assert "odd\\x1b]0;x" in third
     assert second.split(" ", 1)[1] == "container die web  exitCode 3"
