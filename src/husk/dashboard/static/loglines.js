@@ -30,7 +30,7 @@ export class Lines {
   /** Add lines `[time, stream, text]`, or `[time, stream, text, name]` of several logs, which stand in the order of their
    * times; those that pass the filter are shown. */
   add(lines) {
-    if (lines.length && this.all.length && lines[0][0] < this.all.at(-1)[0] && lines[0].length > 3) return this.#merge(lines);
+    if (lines.length && this.all.length && lines[0][0] < this.all.at(-1)[0] && lines[0].length > 3) lines = this.#merged(lines);
     const first = this.all.length;
     for (const line of lines) this.all.push(line);
     for (let at = first; at < this.all.length; at += 1) if (this.#passes(this.all[at])) this.shown.push(at + this.dropped);
@@ -44,12 +44,14 @@ export class Lines {
     }
   }
 
-  #merge(lines) {
-    // What is sorted already stays so, and what came first of equals, too.
-    this.all = [...this.all, ...lines].sort((one, other) => (one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0));
-    const excess = this.all.length - this.most;
-    if (excess > 0) this.all.splice(0, excess);
-    this.filter(this.wanted);
+  /** Take back the lines that are newer than the first of these, and return them all in their order: of several logs
+   * that go on nearly each batch begins a little before the last line, and half a million others stay where they are. */
+  #merged(lines) {
+    let from = this.all.length;
+    while (from > 0 && this.all[from - 1][0] > lines[0][0]) from -= 1;
+    while (this.shown.length && this.shown.at(-1) - this.dropped >= from) this.shown.pop();
+    // What came first of equals stays so.
+    return [...this.all.splice(from), ...lines].sort((one, other) => (one[0] < other[0] ? -1 : one[0] > other[0] ? 1 : 0));
   }
 
   clear() {

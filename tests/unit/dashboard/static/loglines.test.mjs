@@ -68,6 +68,22 @@ test("lines of several logs stand in the order of their times", () => {
   assert.equal(lines.total, 7);
 });
 
+test("a batch that begins a little earlier looks at few of the others again", () => {
+  const lines = new Lines(100);
+  let looked = 0;
+  const of = (time, name) => [String(time).padStart(6, "0"), "stdout", { toLowerCase: () => ((looked += 1), `${time}`), includes: () => false }, name];
+  lines.filter({ search: "1" });
+  for (let time = 0; time < 1000; time += 10) {
+    lines.add([of(time + 5, "a"), of(time + 9, "a")]);
+    lines.add([of(time + 1, "b"), of(time + 7, "b")]);
+  }
+  assert.ok(looked <= 6 * 100, `${looked}`);
+  const times = lines.all.map(([time]) => time);
+  assert.deepEqual(times, [...times].sort());
+  assert.ok(lines.all.length <= 110);
+  assert.equal(lines.total, 400);
+});
+
 test("lines are filtered by their level", () => {
   const lines = new Lines();
   lines.add([row(1, "stdout", "INFO a"), row(2, "stdout", "WARN b"), row(3, "stdout", "ERROR c"), row(4, "stdout", "d")]);
