@@ -1,10 +1,14 @@
+import asyncio
 from struct import pack
 
 import pytest
 
-from husk.api.http.response import Response, fields
+from husk.api.http.request import Request
+from husk.api.http.response import Answer, Response, StreamedResponse, fields
+from husk.dashboard.server import Dashboard
 from tests.support.dashboard import WEB, Asker
 from tests.support.fake_engine import FakeEngine, failed
+from tests.support.waiting import until_async
 
 LOGS = f"/containers/{'a' * 64}/logs"
 
@@ -85,6 +89,37 @@ async def test_logs_of_nobody_are_refused(asker: Asker, engine: FakeEngine, shop
     engine.answers("GET", "/containers/json", many)
     page = await asker.get("/logs?project=p")
     assert page.status == 400 and "51 logs are too many" in page.text
+
+
+@pytest.mark.parametrize("said", [b"2026-01-31T12:00:00Z one\n", b"2026-01-31T12:00:00Z many\n" * 4000])
+async def test_all_logs_end_when_the_browser_goes(
+    asker: Asker, dashboard: Dashboard, engine: FakeEngine, shop: None, said: bytes
+) -> None:
+    open_ones: set[str] = set()
+
+    async def endless(request: Request) -> Answer:
+        kind = fields({"Content-Type": "application/vnd.docker.multiplexed-stream"})
+        answer = StreamedResponse(request, kind)
+        open_ones.add(request.path)
+        try:
+            while True:
+                await answer.write(pack(">BxxxL", 1, len(said)) + said)
+                if len(said) < 100:
+                    await asyncio.Event().wait()
+        finally:
+            open_ones.discard(request.path)
+
+    for name in "bc":
+        engine.answers("GET", f"/containers/{name * 64}/logs", endless)
+    before = dashboard.site.tasks.count
+    connection, answer = await asyncio.to_thread(asker.browser.open, "GET", "/logs/lines?project=shop")
+    assert answer.status == 200
+    await until_async(lambda: len(open_ones) == 2, "both logs to be read")
+    # What the browser does not read fills all that is on the way.
+    connection.close()
+    answer.close()
+    await until_async(lambda: not open_ones, "both logs to be left")
+    await until_async(lambda: dashboard.site.tasks.count <= before, "the tasks of the page to end")
 
 
 @pytest.mark.parametrize("query", ["tail=-1", "tail=x", "stream=stdin", "tail=9999999999"])
