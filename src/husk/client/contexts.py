@@ -77,15 +77,18 @@ class Contexts:
         if self._meta(name).exists():
             raise Conflict(f'context "{name}" already exists')
         base = self.get(origin) if origin else StoredContext(name)
-        self._write(self._changed(base, endpoint)._replace(name=name, description=description or base.description))
-        self._keep_certificates(name, endpoint, base.certificates)
+        found = self._changed(base, endpoint)._replace(name=name, description=description or base.description)
+        files = _certificates_of(endpoint, base.certificates)
+        self._write(found)
+        self._keep_certificates(name, files)
 
     def update(self, name: str, description: str | None, endpoint: Mapping[str, str]) -> None:
         """Change one; what is not given stays."""
         _check(name)
         found = self._changed(self.get(name), endpoint)
+        files = _certificates_of(endpoint, None)
         self._write(found if description is None else found._replace(description=description))
-        self._keep_certificates(name, endpoint, None)
+        self._keep_certificates(name, files)
 
     def remove(self, name: str, force: bool = False) -> None:
         """Forget one; the current one only by force."""
@@ -128,13 +131,11 @@ class Contexts:
         files = dict(_unpacked(data))
         try:
             found = _context(json.loads(files["meta.json"]))
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, AttributeError, RecursionError):
             raise InvalidParameter("this is no archive of a context: it has no meta.json that is JSON") from None
         self._write(found._replace(name=name))
-        for file in _FILES.values():
-            if content := files.get(f"tls/docker/{file}"):
-                self._certificates(name).mkdir(0o700, parents=True, exist_ok=True)
-                _replace(self._certificates(name) / file, content, 0o600)
+        given = {file: files.get(f"tls/docker/{file}") for file in _FILES.values()}
+        self._keep_certificates(name, {file: content for file, content in given.items() if content})
 
     def _of_environment(self) -> StoredContext:
         return StoredContext(
@@ -157,15 +158,8 @@ class Contexts:
             skip_verify=base.skip_verify if skip is None else skip.lower() in ("1", "t", "true"),
         )
 
-    def _keep_certificates(self, name: str, endpoint: Mapping[str, str], others: Path | None) -> None:
-        given = {file: Path(endpoint[key]) for key, file in _FILES.items() if key in endpoint}
-        if others is not None:
-            given = {**{file: others / file for file in _FILES.values() if (others / file).exists()}, **given}
-        for file, path in given.items():
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise InvalidParameter(f"cannot read {path}: {error.strerror}") from None
+    def _keep_certificates(self, name: str, files: Mapping[str, bytes]) -> None:
+        for file, content in files.items():
             self._certificates(name).mkdir(0o700, parents=True, exist_ok=True)
             _replace(self._certificates(name) / file, content, 0o600)
 
@@ -185,6 +179,21 @@ class Contexts:
 
     def _certificates(self, name: str) -> Path:
         return self._tls(name) / "docker"
+
+
+def _certificates_of(endpoint: Mapping[str, str], others: Path | None) -> dict[str, bytes]:
+    """Read the certificates and keys that an endpoint names, beside those of another context, by the names of their
+    files; InvalidParameter for one that cannot be read."""
+    given = {file: Path(endpoint[key]) for key, file in _FILES.items() if key in endpoint}
+    if others is not None:
+        given = {**{file: others / file for file in _FILES.values() if (others / file).exists()}, **given}
+    found = {}
+    for file, path in given.items():
+        try:
+            found[file] = path.read_bytes()
+        except OSError as error:
+            raise InvalidParameter(f"cannot read {path}: {error.strerror}") from None
+    return found
 
 
 def _digest(name: str) -> str:
@@ -216,6 +225,9 @@ def _unpacked(data: bytes) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for entry in archive:
+                # An entry with holes may say any size.
+                if entry.size > _LARGEST:
+                    raise InvalidParameter(f"an archive of a context has at most {_LARGEST} bytes")
                 if entry.isfile() and (content := archive.extractfile(entry)) is not None:
                     yield entry.name, content.read()
     except tarfile.TarError:
@@ -229,9 +241,10 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _replace(file: Path, content: bytes, mode: int) -> None:
-    """Write a file whole or not at all, readable by those alone who may."""
+    """Write a file whole or not at all, readable by those alone who may. A link stays, and leads to it."""
+    file = file.resolve()
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with open(descriptor, "wb") as opened:
         opened.write(content)
-    os.replace(beside, file.resolve())
+    os.replace(beside, file)

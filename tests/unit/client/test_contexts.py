@@ -1,6 +1,8 @@
 """Contexts as docker keeps them: files that both read."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,24 @@ def test_an_archive_has_all_of_it(contexts, tmp_path):
     assert contexts.get("third").certificates is not None
 
 
+# Texts for the place of a context, and sizes that its entry says.
+HOSTILE = ((b"[]", 0), (b'{"Endpoints": [1]}', 0), (b'{"Metadata": "x"}', 0), (b"{}", 1 << 50))
+
+
+def archived(given: tuple[bytes, int]) -> bytes:
+    """Pack a context; with a size, an entry that has a hole of it."""
+    text, size = given
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        entry = tarfile.TarInfo("meta.json")
+        entry.size = len(text)
+        if size:
+            sparse = {"major": "0", "minor": "1", "map": f"0,{len(text)}", "size": str(size)}
+            entry.pax_headers = {f"GNU.sparse.{name}": value for name, value in sparse.items()}
+        archive.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()
+
+
 def test_what_makes_no_sense_is_refused(contexts):
     contexts.create("box", "", {"host": "tcp://box:1"})
     for name in ("default", "a", "../x", "a/b", ""):
@@ -61,10 +81,15 @@ def test_what_makes_no_sense_is_refused(contexts):
         contexts.create("box", "", {"host": "tcp://x:1"})
     with pytest.raises(InvalidParameter, match="cannot read"):
         contexts.update("box", None, {"ca": "/nowhere"})
+    with pytest.raises(InvalidParameter, match="cannot read"):
+        contexts.create("new", "", {"host": "tcp://x:1", "key": "/nowhere"})
+    with pytest.raises(InvalidParameter, match="cannot read"):
+        contexts.update("box", "other", {"ca": "/nowhere"})
+    assert [(each.name, each.description) for each in contexts.list()[1:]] == [("box", "")], "nothing was changed"
     with pytest.raises(NotFound):
         contexts.get("none")
     with pytest.raises(InvalidParameter, match="cannot be removed"):
         contexts.remove("default")
-    for archive in (b"", b"x" * 1024, b"\0" * 10240):
+    for archive in (b"", b"x" * 1024, b"\0" * 10240, *map(archived, HOSTILE)):
         with pytest.raises(InvalidParameter):
             contexts.import_archive("new", archive)
