@@ -35,7 +35,10 @@ def _plugin(name: str, help: str) -> click.Command:
     def command(place: HostChoice, /, arguments: tuple[str, ...]) -> None:
         address = resolve(place.host, place.context)
         program = found(name)
-        os.execve(program, [program, name, *arguments], environment(address))
+        try:
+            os.execve(program, [program, name, *arguments], environment(address))
+        except OSError as error:
+            raise CommandFailed(f"husk: the plugin {program} cannot be run: {error.strerror}", 1) from None
 
     return command
 

@@ -36,6 +36,16 @@ def test_a_plugin_that_is_not_there(typed, ran, tmp_path, monkeypatch):
     assert typed("buildx", "ls").code == 1
 
 
+def test_a_plugin_that_is_no_program(typed, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    program = tmp_path / "cli-plugins/docker-compose"
+    program.parent.mkdir()
+    program.write_text("no program")
+    program.chmod(0o755)
+    told = typed("-H", "unix:///x.sock", "compose", "ps")
+    assert told.code == 1 and told.err == f"husk: the plugin {program} cannot be run: Exec format error\n"
+
+
 def test_the_address_in_dockers_variables():
     given = {"HUSK_HOST": "x", "DOCKER_CONTEXT": "y", "HOME": "/h"}
     assert environment(Address("unix:///s"), given) == {"HOME": "/h", "DOCKER_HOST": "unix:///s"}
