@@ -15,6 +15,8 @@ _EXITED = re.compile(r"Exited \((\d+)\) ")
 _SHORT_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
 _AGE = re.compile(r"(\d{1,4}|an?) (second|minute|hour|day|week|month|year)s?")
 _HEALTH = re.compile(r"\((healthy|unhealthy|health: starting)\)")
+# As much of a status is looked at: engines say `Exited (137) About an hour ago`.
+_LONGEST_STATUS = 200
 _OTHER_NAMES = {"127.0.0.1": "localhost", "[::1]": "localhost", "localhost": "127.0.0.1"}
 _SECURE_PORTS = (443, 8443, 9443)
 
@@ -191,7 +193,7 @@ def service_of(attrs: Mapping[str, Any]) -> str:
 
 def row(attrs: Mapping[str, Any], hostname: str) -> Row:
     """One container of the API's list."""
-    status = str(attrs.get("Status") or "")
+    status = str(attrs.get("Status") or "")[:_LONGEST_STATUS]
     found = _HEALTH.search(status)
     task = _label(attrs, (_TASK,))
     return Row(

@@ -150,3 +150,8 @@ def test_what_others_depend_on_comes_first() -> None:
     cache["Labels"][needs] = "web:service_started:false"
     assert in_order([web, db, cache]) == [["cache" * 3, "db" * 3, "web" * 3]]
     assert in_order([]) == []
+
+
+def test_a_status_has_an_end() -> None:
+    found = row({"Id": "a", "State": "exited", "Status": f"Exited ({'1' * 100_000}) {'2' * 100_000}"}, "h")
+    assert len(found.status) <= 200 and found.exit_code is None and found.age == ""
