@@ -105,20 +105,27 @@ def percent(value: float) -> str:
 
 
 def when(value: object) -> datetime | None:
-    """A moment as the API tells it: seconds, or RFC 3339; None for one that never was."""
+    """A moment as the API tells it: seconds, or RFC 3339; None for one that never was, or that no calendar has:
+    images say when they were made."""
     if isinstance(value, datetime):
         return value
-    if isinstance(value, int | float):
-        return datetime.fromtimestamp(value, UTC) if value > 0 else None
+    try:
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, UTC) if value > 0 else None
+        found = _read(value)
+        return found.astimezone(UTC) if found else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _read(value: object) -> datetime | None:
+    """Read RFC 3339; ValueError for what is none."""
     text = str(value or "")
     if not text or text.startswith("0001-"):
         return None
     head, dot, rest = text.partition(".")
     digits = "".join(sign for sign in rest if sign in string.digits)[:6] if dot and rest.endswith("Z") else ""
-    try:
-        found = datetime.fromisoformat(f"{head}.{digits:0<6}+00:00" if digits else text)
-    except ValueError:
-        return None
+    found = datetime.fromisoformat(f"{head}.{digits:0<6}+00:00" if digits else text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

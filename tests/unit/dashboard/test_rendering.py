@@ -92,3 +92,8 @@ def test_what_was_read_before_is_not_read_again(renderer: Renderer, tmp_path: Pa
     renderer.warm()
     (tmp_path / "a.html").unlink()
     assert renderer.page("a.html", {"value": 1}) == b"<p>1</p>"
+
+
+@pytest.mark.parametrize("made", ["9999-12-31T23:59:59-14:00", 1e300, float("inf"), float("nan"), 1 << 80, "soon"])
+def test_a_moment_that_no_calendar_has_is_none(made: object) -> None:
+    assert moment(made) == "" and ago(made) == "never"
