@@ -83,6 +83,8 @@ class Live:
                         self.tell(("change", shown(event)))
             except HuskError as error:
                 log.debug("the dashboard's events: %s", error.message)
+            except Exception as error:  # what is no event, of an engine that lies: the next ones are told again
+                log.warning("the dashboard's events cannot be read: %r", error)
             self.since = None
             self.tell(AWAY)
             await self._until_it_answers()

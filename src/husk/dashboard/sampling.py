@@ -123,6 +123,8 @@ class Sampler:
                 await self._measure(everything)
             except HuskError as error:
                 log.debug("containers cannot be measured: %s", error.message)
+            except Exception as error:  # what is no measurement, of an engine that lies: it may tell the truth later
+                log.warning("what containers use cannot be read: %r", error)
             spent = time.monotonic() - begun
             pause = max(self._quick if self._watched else self._slow, spent / _PART)
             self._wake.clear()

@@ -109,3 +109,13 @@ async def test_who_does_not_read_is_told_to_look_again(live: Live) -> None:
             live.tell(("change", number))
         assert queue.get_nowait() == BACK
         assert queue.qsize() < 256
+
+
+async def test_what_is_no_event_does_not_end_the_listening(live: Live, events: Events) -> None:
+    with live.listening() as queue:
+        events.said.put_nowait(b"no event\n")
+        assert await next_of(queue) == AWAY
+        assert await next_of(queue) == BACK
+        events.said.put_nowait(told("die"))
+        name, _ = await next_of(queue)
+        assert name == "change"

@@ -101,3 +101,17 @@ async def test_what_has_gone_is_forgotten(engine: FakeEngine) -> None:
         await tasks.cancel_all()
         await client.close()
         await engine.close()
+
+
+async def test_what_is_no_measurement_does_not_end_the_measuring(engine: FakeEngine) -> None:
+    listed = [{"Id": "a"}, {"Id": "b"}]
+    engine.answers("GET", "/containers/json", ["no container"], ["no container"], listed)
+    client, tasks = Client(engine.dial), Tasks()
+    sampler = Sampler(client, tasks, slow=0.01)
+    try:
+        sampler.start()
+        await until_async(lambda: sampler.latest("a"), "a sample", 20)
+    finally:
+        await tasks.cancel_all()
+        await client.close()
+        await engine.close()
