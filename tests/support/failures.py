@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+# Letters of what a failure says that stand beside its name.
+_MOST = 400
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--failures-to", metavar="FILE", help="write failed tests and what they said to FILE, as JSON")
@@ -34,7 +37,9 @@ class _Recorder:
         """The run goes on for a quarter of an hour, and whoever looks at it would see an F."""
         writer = self.config.get_terminal_writer()
         writer.line()
-        writer.line(f"failed: {report.nodeid} ({report.when})", flush=True)
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = f": {' '.join(crash.message.split())[:_MOST]}" if crash else ""
+        writer.line(f"failed: {report.nodeid} ({report.when}){said}", flush=True)
 
     def pytest_sessionfinish(self) -> None:
         self.target.write_text(json.dumps(self.failures))
