@@ -12,7 +12,7 @@ from husk.api.http.request import Request
 from husk.api.http.response import Answer, Response
 from husk.watch import request_id
 from tests.unit.api.http.conftest import serving
-from tests.unit.api.http.test_server import GET, mixed
+from tests.unit.api.http.test_server import NUMBERED_GET, mixed
 from tests.unit.api.loops import on_both_loops
 
 
@@ -39,7 +39,7 @@ async def test_an_answer_has_the_id_that_its_handler_knew(tmp_path: Path) -> Non
 
     async with serving(handler, tmp_path) as connect, connect() as client:
         for _ in range(2):
-            client.send(GET % 1)
+            client.send(NUMBERED_GET % 1)
             id = id_of(await client.head())
             assert await client.reader.readexactly(2 * len(id) + 1) == id + b" " + id != b" "
         answered.set()
