@@ -19,7 +19,6 @@ from tests.support.disk import SmallDisk, small_disk
 from tests.support.hosts import HostDaemon, Hosts
 from tests.support.nodes import (
     PROGRAM,
-    SILENT,
     SLEEPER,
     Nodes,
     again,
