@@ -42,3 +42,8 @@ def test_questions_are_named_and_statements_are_not(script: ModuleType, tmp_path
         "src/husk/a.py:1: What is here.",
         "src/husk/a.py:7: Is it?",
     ]
+
+
+def test_those_below_attributes_are_read_too(script: ModuleType) -> None:
+    code = 'class C:\n    """A thing."""\n\n    a: int\n    """What it is."""\n    b = 1\n    """The other."""\n'
+    assert list(script.questions(code)) == [(5, "What it is.")]

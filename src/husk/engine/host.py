@@ -25,12 +25,12 @@ class EngineHost(msgspec.Struct, frozen=True):
     open_files: int = 0
     """The soft limit of open files that containers get; 0 for that of the daemon."""
     init: bool = False
-    """What containers get that do not say otherwise, by the daemon's settings: an init process,"""
+    """Things that containers get which do not say otherwise, by the daemon's settings: an init process,"""
     no_new_privileges: bool = False
     seccomp: str = ""
     """and a filter of system calls: the text of a profile, "unconfined", or "" for Husk's own."""
     masked_paths: tuple[str, ...] = ()
-    """What of this host's hardware containers must not read, besides what is masked everywhere."""
+    """Files of this host's hardware that containers must not read, besides what is masked everywhere."""
 
     @property
     def cgroup_v2(self) -> bool:

@@ -43,9 +43,9 @@ class OCIRuntime(msgspec.Struct, frozen=True):
     sealed: str = ""
     """Path of the program's sealed copy, if there is one."""
     known_files: bool = False
-    """Is it a crun whose files below `root` are as we know them?"""
+    """True for a crun whose files below `root` are as we know them."""
     takes_filters: bool = False
-    """Does it take a filter of system calls that is compiled already? See `seccomp.precompiled`."""
+    """True if it takes a filter of system calls that is compiled already: see `seccomp.precompiled`."""
 
     @property
     def sends_terminal(self) -> bool:

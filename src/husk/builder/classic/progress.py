@@ -118,7 +118,7 @@ class ClassicProgress:
         self.images: dict[str, str] = {}
         """The image behind an id, where there is one."""
         self.made: int | None = None
-        """When the last of these was."""
+        """The time of the last of these."""
 
     # --- the order of a build ----------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class ImageBundle(Struct, frozen=True):
     images: list[BundledImage]
     index: ImageDocument | None
     descriptor: Descriptor
-    """What names all of it: the index, or the only manifest."""
+    """The document that names all of it: the index, or the only manifest."""
 
     @property
     def root(self) -> ImageDocument:

@@ -39,7 +39,7 @@ _MOST_KEPT = 16
 _LARGEST_KEPT = 1 << 14
 
 CredentialsFor = Callable[[str], Credentials | None]
-"""What a client has for a registry."""
+"""The credentials of a client for a registry."""
 
 
 class FetchedImage(Struct, frozen=True):

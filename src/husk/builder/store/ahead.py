@@ -31,7 +31,7 @@ Below = Callable[[], Awaitable[str | None]]
 """The stack that files are going to be copied to; None if it is not here."""
 
 Lead = Callable[[int], Awaitable[bytes | None]]
-"""What the tar begins with, of files from a directory of this time (nanoseconds); None if that cannot be told."""
+"""The beginning of the tar, of files from a directory of this time (nanoseconds); None if that cannot be told."""
 
 
 class AheadTar:

@@ -35,7 +35,7 @@ class PackedLayer(msgspec.Struct, frozen=True):
 
 
 Hold = Callable[[str], None]
-"""Has a blob stay, by its digest."""
+"""Keeps a blob, by its digest."""
 _Key = tuple[str, Compression]
 
 

@@ -58,7 +58,7 @@ class LifeParts:
         """`release_layers` is told which layers a container that goes no longer needs."""
         assembly, runtimes = drivers.assembly, drivers.runtimes
         self.companions: list[Companion] = []
-        """Whoever is told of starts and ends; others may be added before the first container is restored."""
+        """Parts that are told of starts and ends; others may be added before the first container is restored."""
         self.index = index
         self.publish = publish
         self.tasks = tasks

@@ -27,7 +27,7 @@ class ImageContent(msgspec.Struct, frozen=True):
     media_type: str
     layers: list[Layer]
     own: bool
-    """Whether the manifest is one that Husk made, so that nobody is bound to its digest."""
+    """True if the manifest is one that Husk made, so that nobody is bound to its digest."""
 
 
 class Attached(msgspec.Struct, frozen=True):

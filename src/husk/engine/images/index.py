@@ -40,7 +40,7 @@ class IndexEntry(Struct, kw_only=True, omit_defaults=True, frozen=True):
     image: str = ""
     """The image's id, if it is here."""
     blobs: Sequence[str] = []
-    """What belongs to a member that is no image, if it is here; of an image, blobs of layers that the store has in
+    """Blobs that belong to a member that is no image, if it is here; of an image, blobs of layers that the store has in
     another form too (`Image.packed`)."""
 
     @property

@@ -75,7 +75,7 @@ class ImageStore(msgspec.Struct, frozen=True):
     """Records that may need layers and blobs, though nobody can tell which: while there are such, all stay."""
     pins: Pins = msgspec.field(default_factory=Pins)
     held: HeldLayers | None = None
-    """What the cache of builds needs."""
+    """Layers that the cache of builds needs."""
 
     async def release(self, chain: Iterable[str], content: Iterable[str] = ()) -> list[str]:
         """Remove those of these layers and blobs that nothing uses; the chain ids of the layers that went."""

@@ -74,9 +74,9 @@ class LogReceiver(msgspec.Struct, frozen=True):
     address: ReceiverAddress
     encode: Callable[[Sequence[LogMessage]], list[bytes]]
     acknowledges: Callable[[bytes], bytes] | None = None
-    """What the receiver answers to a packet, where it was asked to."""
+    """The answer that the receiver gives to a packet, where it was asked for one."""
     waits: bool = True
-    """Does a container start only when the receiver is there?"""
+    """True if a container starts only when the receiver is there."""
     required: str = ""
     """A path of this host that has to be there when the container is made."""
 

@@ -15,7 +15,7 @@ class ProcessUser(Struct, frozen=True):
     gid: int = 0
     additional_gids: tuple[int, ...] = ()
     listed: bool = True
-    """Is it in the passwd file? The runtime looks for its home there."""
+    """True if it is in the passwd file: the runtime looks for its home there."""
 
 
 def resolve_user(text: str, passwd: str, group: str, group_add: Sequence[str] = ()) -> ProcessUser:

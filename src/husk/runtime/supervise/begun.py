@@ -36,7 +36,7 @@ _LONGEST_LOG = 64 * 1024
 _USUAL_PIPE = 64 * 1024
 
 Output = Callable[[bytes, bool], None]
-"""Is told each piece, and whether it is of stderr."""
+"""Takes each piece, and whether it is of stderr."""
 
 
 class ContainerEnd(NamedTuple):

@@ -124,8 +124,8 @@ class Apart(msgspec.Struct, frozen=True):
     """The way to make a container apart from all that is mounted on the host."""
 
     copies: Copies
-    """What it needs of the host: the mount points of the daemon's that it is made of, and what its bundle names by
-    places of its own. Whoever made this closes it."""
+    """The mount points of the daemon's that it is made of, and the files that its bundle names by places of its own.
+    The maker of this closes it."""
     otherwise: Callable[[], None] | None = None
     """Lets the bundle name what is on the host instead, where it cannot be made so. Blocks."""
 

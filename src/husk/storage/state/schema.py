@@ -12,7 +12,7 @@ from pathlib import Path
 from husk.errors import SystemFault
 
 SCHEMA = 2
-"""What form records have that are written now; see `engine.migrations`."""
+"""The form of records that are written now; see `engine.migrations`."""
 
 Step = Callable[[str, bytes], bytes]
 """Makes the body of a record of one kind what the next schema wants."""

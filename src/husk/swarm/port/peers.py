@@ -8,7 +8,7 @@ from husk.errors import Forbidden, HuskError, Unauthorized
 from husk.swarm.ca.holders import Holder, Role, holder_of
 
 Access = Literal["anybody", "node", "manager"]
-"""What a caller must be."""
+"""The role that a caller must have."""
 
 
 class Peer(NamedTuple):

@@ -46,7 +46,7 @@ _SIMPLE = frozenset((stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFIFO))
 Foreseen = Callable[[os.stat_result], os.stat_result]
 
 
-"""What a copy of a file like this will look like."""
+"""The look that a copy of a file like this will have."""
 
 
 class LayerTar:

@@ -33,7 +33,7 @@ _MOST, _LARGEST, _LATEST = 8**7, 8**11, (8**11 - 1) * _SECOND
 _LARGE = 1 << 20
 
 Seen = Callable[[Brief], Brief]
-"""What the copy of a file looks like that looks like this."""
+"""The look of the copy of a file that looks like this."""
 
 Former = bytes | mmap.mmap
 

@@ -29,9 +29,9 @@ class Extras(msgspec.Struct, frozen=True):
     filtered: bool = False
     """The filter of system calls is among the annotations, and the runtime takes it from there."""
     source_flags: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """What sources of mounts are mounted with on the host (`noexec`, `ro`) and `file` for one, by destination."""
+    """The options that sources of mounts have on the host (`noexec`, `ro`) and `file` for one, by destination."""
     places: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Where sources of mounts are while the container is made, by destination, if not where the host has them."""
+    """The places of sources of mounts while the container is made, by destination, if not where the host has them."""
     device_rules: tuple[DeviceRule, ...] = ()
     block_devices: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """Numbers of the devices that block I/O limits name, by path."""
